@@ -1,0 +1,78 @@
+"""Installs the transcript clock with the schema, and checks that it is in place."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.apps import AppConfig
+from django.core import checks
+from django.db import connections
+from django.db.models.signals import post_migrate, pre_migrate
+
+
+class SessionsConfig(AppConfig):
+    name = "sessions_app"
+    verbose_name = "Conversations"
+
+    def ready(self) -> None:
+        pre_migrate.connect(_before_migrate, sender=self)
+        post_migrate.connect(_after_migrate, sender=self)
+        checks.register(check_fields, "models")
+        checks.register(check_clock, checks.Tags.database)
+
+
+def _before_migrate(*, using: str, plan: list[tuple[Any, bool]], **_: object) -> None:
+    from sessions_app import clock
+
+    connection = connections[using]
+    if connection.vendor == "sqlite" and any(m.app_label == "sessions_app" for m, _ in plan):
+        clock.drop(connection)
+
+
+def _after_migrate(*, using: str, plan: list[tuple[Any, bool]], **_: object) -> None:
+    from sessions_app import clock
+
+    connection = connections[using]
+    if clock.SESSION not in connection.introspection.table_names():
+        return
+    clock.install(connection)
+    if connection.vendor == "sqlite" and any(m.app_label == "sessions_app" for m, _ in plan):
+        clock.tick_all(connection)
+
+
+def check_fields(**_: object) -> list[checks.CheckMessage]:
+    """Every field of Message is either visible to the clock or declared silent."""
+    from sessions_app.models import SILENT_FIELDS, VISIBLE_FIELDS, Message
+
+    names = {field.name for field in Message._meta.concrete_fields}
+    if names == set(VISIBLE_FIELDS) | set(SILENT_FIELDS):
+        return []
+    stray = names ^ (set(VISIBLE_FIELDS) | set(SILENT_FIELDS))
+    return [
+        checks.Error(
+            f"The transcript clock does not know these fields of Message: {sorted(stray)}.",
+            hint="List each in VISIBLE_FIELDS (moves the clock) or SILENT_FIELDS of models.py.",
+            id="sessions_app.E001",
+        )
+    ]
+
+
+def check_clock(
+    *, databases: Iterable[str] | None = None, **_: object
+) -> list[checks.CheckMessage]:
+    """Warns where a database's triggers are not those of this version (`serve` refuses then)."""
+    from sessions_app import clock
+
+    found: list[checks.CheckMessage] = []
+    for name in databases or ():
+        connection = connections[name]
+        if name == "reader" or clock.SESSION not in connection.introspection.table_names():
+            continue
+        if wrong := clock.differences(connection):
+            found.append(
+                checks.Warning(
+                    f"The transcript clock of database {name!r} is not in place: {wrong}.",
+                    hint="Run `python manage.py migrate`; it installs the triggers.",
+                    id="sessions_app.W002",
+                )
+            )
+    return found
