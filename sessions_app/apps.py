@@ -8,6 +8,8 @@ from django.core import checks
 from django.db import connections
 from django.db.models.signals import post_migrate, pre_migrate
 
+Plan = Iterable[tuple[Any, bool]]
+
 
 class SessionsConfig(AppConfig):
     name = "sessions_app"
@@ -20,7 +22,7 @@ class SessionsConfig(AppConfig):
         checks.register(check_clock, checks.Tags.database)
 
 
-def _before_migrate(*, using: str, plan: list[tuple[Any, bool]], **_: object) -> None:
+def _before_migrate(*, using: str, plan: Plan = (), **_: object) -> None:
     from sessions_app import clock
 
     connection = connections[using]
@@ -28,7 +30,7 @@ def _before_migrate(*, using: str, plan: list[tuple[Any, bool]], **_: object) ->
         clock.drop(connection)
 
 
-def _after_migrate(*, using: str, plan: list[tuple[Any, bool]], **_: object) -> None:
+def _after_migrate(*, using: str, plan: Plan = (), **_: object) -> None:
     from sessions_app import clock
 
     connection = connections[using]

@@ -24,7 +24,9 @@ from sessions_app.models import BLOCK, VISIBLE_FIELDS, Message, Session
 SESSION: Final = Session._meta.db_table
 MESSAGE: Final = Message._meta.db_table
 
-_COLUMNS: Final = tuple(Message._meta.get_field(name).column for name in VISIBLE_FIELDS)
+_COLUMNS: Final = tuple(
+    str(field.column) for field in Message._meta.concrete_fields if field.name in VISIBLE_FIELDS
+)
 _CONTENT: Final = tuple(name for name in _COLUMNS if name not in {"session_id", "position"})
 _GUARDED: Final = (
     "revision, removed_revision, incarnation, message_count, next_block, event_seq, run_generation"

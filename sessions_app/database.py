@@ -86,7 +86,7 @@ def rows(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """Every row of one statement on the current thread's connection."""
     with connection().cursor() as cursor:
         cursor.execute(sql, params)
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
 
 def execute(sql: str, params: Sequence[Any] = ()) -> int:

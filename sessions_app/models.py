@@ -72,6 +72,9 @@ class Session(models.Model):
     run_generation = models.BigIntegerField(db_default=0, editable=False)
     lease_owner = models.CharField(max_length=64, blank=True, db_default="", editable=False)
     lease_expires_at = models.DateTimeField(null=True, blank=True, editable=False)
+    open_block = models.BigIntegerField(
+        db_default=0, editable=False, help_text="block of the turn that runs or waits; 0: none"
+    )
     claimed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.SET_NULL,
@@ -166,7 +169,10 @@ class Message(models.Model):
             ),
             models.CheckConstraint(condition=models.Q(position__gte=0), name="message_position"),
             models.CheckConstraint(condition=IsJSON("parts"), name="message_parts_json"),
-            models.CheckConstraint(condition=IsJSON("sent_parts"), name="message_sent_json"),
+            models.CheckConstraint(
+                condition=models.Q(sent_parts__isnull=True) | models.Q(IsJSON("sent_parts")),
+                name="message_sent_json",
+            ),
             models.CheckConstraint(
                 condition=models.Q(
                     kind__in=[
@@ -192,7 +198,9 @@ class Message(models.Model):
         return f"{self.kind} #{self.position}"
 
 
-MODEL_KINDS: Final = frozenset({"user", "assistant", "tool", "operator", "system", "notice", "summary"})
+MODEL_KINDS: Final = frozenset(
+    {"user", "assistant", "tool", "operator", "system", "notice", "summary"}
+)
 """Kinds that a model is sent, while their row is active."""
 
 PERSON_KINDS: Final = frozenset({"user", "assistant", "tool", "operator", "notice", "summary"})

@@ -6,7 +6,7 @@ from uuid import UUID
 from django.dispatch import Signal
 
 transcript_committed = Signal()
-"""A service's transaction committed rows of one session. Arguments: `commit`, a TranscriptCommit."""
+"""A service's transaction committed rows of one session; `commit` is a TranscriptCommit."""
 
 
 @dataclass(frozen=True, slots=True)
