@@ -1,0 +1,427 @@
+"""A real HTTP server that speaks OpenAI Chat Completions, scripted by the test.
+
+In a test: `with FakeModelServer() as server:` runs it in a thread with its own loop; push scripts
+with `server.script(...)`, hold an answer back with a `Gate`, read `server.requests`. As a program:
+`python -m tests.fake_model_server --port 0` prints its base URL and serves until it is stopped.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self
+
+from aiohttp import web
+
+WAIT_S = 10.0
+"""A test that waits longer than this for the server has failed."""
+
+Json = dict[str, Any]
+
+
+class Gate:
+    """A latch between threads and loops: whoever waits goes on once it was released."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open = threading.Event()
+        self._waiters: list[Future[None]] = []
+
+    def release(self) -> None:
+        with self._lock:
+            self._open.set()
+            waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if waiter.set_running_or_notify_cancel():
+                waiter.set_result(None)
+
+    @property
+    def released(self) -> bool:
+        return self._open.is_set()
+
+    async def passed(self) -> None:
+        """Returns once released; without a limit of time (the server's side)."""
+        with self._lock:
+            if self._open.is_set():
+                return
+            waiter: Future[None] = Future()
+            self._waiters.append(waiter)
+        await asyncio.wrap_future(waiter)
+
+    async def wait(self, timeout_s: float = WAIT_S) -> None:
+        """Returns once released, in any event loop; raises TimeoutError after `timeout_s`."""
+        async with asyncio.timeout(timeout_s):
+            await self.passed()
+
+    def wait_sync(self, timeout_s: float = WAIT_S) -> None:
+        if not self._open.wait(timeout_s):
+            raise TimeoutError
+
+
+@dataclass
+class ToolCall:
+    """A call the model makes; its argument text is streamed in the given pieces."""
+
+    id: str
+    name: str
+    arguments: Sequence[str] = ("{}",)
+
+
+@dataclass
+class Script:
+    """One answer. Delays are for benchmarks; tests hold answers back with gates."""
+
+    tokens: Sequence[str] = ("Hello", ", ", "world", "!")
+    reasoning: Sequence[str] = ()
+    reasoning_field: str = "reasoning_content"
+    tool_calls: Sequence[ToolCall] = ()
+    first_token_delay_s: float = 0
+    token_delay_s: float = 0
+    headers_gate: Gate | None = None
+    gates: Mapping[int, Gate] = field(default_factory=dict)
+    """Waited for before piece i of the answer goes out (reasoning, text, then tool calls)."""
+    end_gate: Gate | None = None
+    """Waited for before the finish reason goes out."""
+    finish_reason: str | None = "stop"
+    usage: Json | None = None
+    """None: computed honestly from the request and the earlier ones."""
+    send_usage: bool = True
+    usage_null: bool = False
+    """`"usage": null` in every chunk but the last, as several servers do."""
+    done: bool = True
+    status: int = 200
+    error: Json | str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut_at_byte: int | None = None
+    """The connection is cut after this many bytes of the body."""
+    raw: Sequence[bytes] | None = None
+    """The body, verbatim, one write each: garbled chunks, HTML, keep-alives."""
+    content_type: str = "text/event-stream"
+
+
+Answer = Script | Callable[[Json], Script]
+
+
+@dataclass
+class RecordedRequest:
+    """What arrived, and how it ended. Times are `time.monotonic()`."""
+
+    path: str
+    body: bytes
+    headers: Mapping[str, str]
+    at: float
+    started: Gate = field(default_factory=Gate)
+    """Released when the first byte of the answer's body went out."""
+    ended: Gate = field(default_factory=Gate)
+    """Released when the answer is over, for whatever reason."""
+    closed_by_client: bool = False
+    ended_at: float | None = None
+    pieces_sent: int = 0
+
+    @cached_property
+    def json(self) -> Json:
+        value: Json = json.loads(self.body)
+        return value
+
+    @property
+    def messages(self) -> list[Json]:
+        messages: list[Json] = self.json["messages"]
+        return messages
+
+
+class FakeModelServer:
+    """The server in a thread of its own; every method may be called from any thread."""
+
+    def __init__(self, *, host: str = "127.0.0.1", port: int = 0) -> None:
+        self._host, self._port = host, port
+        self._scripts: deque[Answer] = deque()
+        self._arrivals: dict[int, Gate] = {}
+        self._seen: deque[str] = deque(maxlen=256)
+        self._lock = threading.Lock()
+        self._started = threading.Event()
+        self._stop = Gate()
+        self._thread = threading.Thread(target=self._run, name="fake-model", daemon=True)
+        self.default: Answer = Script()
+        """The answer when no script is queued."""
+        self.models: list[str] = ["fake-1"]
+        self.models_answer: Script | None = None
+        self.requests: list[RecordedRequest] = []
+        """The chat requests, in order of arrival."""
+        self.model_lists = 0
+        self.connections = 0
+
+    # the test's side
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        if not self._started.wait(WAIT_S):
+            raise TimeoutError("The fake model server did not start.")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stop.release()
+        self._thread.join(WAIT_S)
+
+    @property
+    def url(self) -> str:
+        """The base URL, as OPENAI_BASE_URL wants it."""
+        return f"http://{self._host}:{self._port}/v1"
+
+    def script(self, *answers: Answer) -> None:
+        """Queues answers: the next requests get them in order, each one once."""
+        self._scripts.extend(answers)
+
+    async def request(self, number: int) -> RecordedRequest:
+        """The chat request `number` (from 0), once it has arrived."""
+        await self._arrival(number).wait()
+        return self.requests[number]
+
+    def request_sync(self, number: int) -> RecordedRequest:
+        self._arrival(number).wait_sync()
+        return self.requests[number]
+
+    def _arrival(self, number: int) -> Gate:
+        with self._lock:
+            gate = self._arrivals.setdefault(number, Gate())
+            if number < len(self.requests):
+                gate.release()
+        return gate
+
+    # the server's side
+
+    def _run(self) -> None:
+        asyncio.run(self.serve())
+
+    async def serve(self, on_ready: Callable[[str], None] | None = None) -> None:
+        """Serves until stopped or cancelled. `on_ready` gets the base URL."""
+        app = web.Application(client_max_size=256 * 1024 * 1024)
+        app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_get("/v1/models", self._list_models)
+        runner = web.AppRunner(
+            app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None
+        )
+        await runner.setup()
+        site = web.TCPSite(runner, self._host, self._port)
+        await site.start()
+        self._port = runner.addresses[0][1]
+        self._started.set()
+        if on_ready is not None:
+            on_ready(self.url)
+        try:
+            await self._stop.passed()
+        finally:
+            await runner.cleanup()
+
+    async def _list_models(self, request: web.Request) -> web.StreamResponse:
+        self.model_lists += 1
+        if self.models_answer is not None:
+            return _refusal(self.models_answer)
+        listed = [{"id": name, "object": "model"} for name in self.models]
+        return web.json_response({"object": "list", "data": listed})
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        record = RecordedRequest(
+            path=request.path,
+            body=await request.read(),
+            headers={name.lower(): value for name, value in request.headers.items()},
+            at=time.monotonic(),
+        )
+        with self._lock:
+            self.requests.append(record)
+            arrival = self._arrivals.get(len(self.requests) - 1)
+        if arrival is not None:
+            arrival.release()
+        try:
+            answer: Answer = self._scripts.popleft() if self._scripts else self.default
+            script = answer if isinstance(answer, Script) else answer(record.json)
+            usage = script.usage or self._usage(record.json, script)
+            return await _Sender(request, record, script, usage).send()
+        except (asyncio.CancelledError, ConnectionError):
+            record.closed_by_client = not self._stop.released
+            raise
+        finally:
+            record.ended_at = time.monotonic()
+            record.ended.release()
+
+    def _usage(self, body: Json, script: Script) -> Json:
+        """Four bytes a token; cached is the longest prefix shared with an earlier request."""
+        text = json.dumps(body.get("tools", [])) + json.dumps(body.get("messages", []))[:-1]
+        cached = max((_common_prefix(text, earlier) for earlier in self._seen), default=0)
+        self._seen.append(text)
+        prompt, written = len(text) // 4 + 1, len(script.tokens) + len(script.reasoning)
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": written,
+            "total_tokens": prompt + written,
+            "prompt_tokens_details": {"cached_tokens": min(cached // 4, prompt)},
+        }
+
+
+class _Cut(Exception):
+    """The script cuts the connection here."""
+
+
+class _Sender:
+    """Writes one scripted answer."""
+
+    def __init__(
+        self, request: web.Request, record: RecordedRequest, script: Script, usage: Json
+    ) -> None:
+        self._request, self._record, self._script, self._usage = request, record, script, usage
+        self._sent_bytes = 0
+        head = {"id": "chatcmpl-fake", "object": "chat.completion.chunk", "created": 1}
+        head["model"] = str(record.json.get("model"))
+        self._head = json.dumps(head)[:-1]
+        self._null = ', "usage": null' if script.usage_null else ""
+
+    async def send(self) -> web.StreamResponse:
+        script = self._script
+        if script.headers_gate is not None:
+            await script.headers_gate.passed()
+        if script.status != 200:
+            return _refusal(script)
+        self._response = web.StreamResponse(
+            headers={"Content-Type": script.content_type, **script.headers}
+        )
+        self._response.enable_chunked_encoding()
+        await self._response.prepare(self._request)
+        with suppress(_Cut):
+            await (self._stream() if script.raw is None else self._replay(script.raw))
+            await self._response.write_eof()
+        return self._response
+
+    async def _replay(self, pieces: Sequence[bytes]) -> None:
+        for index, piece in enumerate(pieces):
+            await self._wait_for_gate(index)
+            await self._write(piece)
+        if self._script.end_gate is not None:
+            await self._script.end_gate.passed()
+
+    async def _stream(self) -> None:
+        script = self._script
+        await self._write(self._delta('{"role": "assistant", "content": ""}'))
+        begin = asyncio.get_running_loop().time() + script.first_token_delay_s
+        for index, delta in enumerate(self._pieces()):
+            await self._wait_for_gate(index)
+            if script.first_token_delay_s or script.token_delay_s:
+                due = begin + index * script.token_delay_s
+                await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
+            await self._write(self._delta(delta))
+            self._record.pieces_sent = index + 1
+        if script.end_gate is not None:
+            await script.end_gate.passed()
+        reason = script.finish_reason
+        if reason == "stop" and script.tool_calls:
+            reason = "tool_calls"
+        last = b""
+        if reason is not None:
+            last = self._delta("{}", json.dumps(reason))
+        if script.send_usage and self._record.json.get("stream_options", {}).get("include_usage"):
+            usage = json.dumps(self._usage)
+            last += f'data: {self._head}, "choices": [], "usage": {usage}}}\n\n'.encode()
+        if script.done:
+            last += b"data: [DONE]\n\n"
+        await self._write(last)
+
+    def _pieces(self) -> list[str]:
+        script = self._script
+        pieces = [json.dumps({script.reasoning_field: text}) for text in script.reasoning]
+        pieces += [f'{{"content": {json.dumps(text)}}}' for text in script.tokens]
+        for index, call in enumerate(script.tool_calls):
+            first = {"name": call.name, "arguments": ""}
+            opening = {"index": index, "id": call.id, "type": "function", "function": first}
+            pieces.append(json.dumps({"tool_calls": [opening]}))
+            for text in call.arguments:
+                piece = {"index": index, "function": {"arguments": text}}
+                pieces.append(json.dumps({"tool_calls": [piece]}))
+        return pieces
+
+    def _delta(self, delta: str, finish: str = "null") -> bytes:
+        choice = f'{{"index": 0, "delta": {delta}, "finish_reason": {finish}}}'
+        return f'data: {self._head}, "choices": [{choice}]{self._null}}}\n\n'.encode()
+
+    async def _wait_for_gate(self, index: int) -> None:
+        gate = self._script.gates.get(index)
+        if gate is not None:
+            await gate.passed()
+
+    async def _write(self, text: bytes) -> None:
+        cut = self._script.cut_at_byte
+        if cut is not None and self._sent_bytes + len(text) >= cut:
+            await self._response.write(text[: cut - self._sent_bytes])
+            transport = self._request.transport
+            if transport is not None:
+                transport.close()
+            raise _Cut
+        await self._response.write(text)
+        self._sent_bytes += len(text)
+        self._record.started.release()
+
+
+def _refusal(script: Script) -> web.Response:
+    error = script.error if script.error is not None else {"message": f"Status {script.status}"}
+    if isinstance(error, str):
+        return web.Response(
+            status=script.status,
+            text=error,
+            headers=script.headers,
+            content_type="text/html" if error.lstrip().startswith("<") else "text/plain",
+        )
+    return web.json_response({"error": error}, status=script.status, headers=script.headers)
+
+
+def _common_prefix(one: str, other: str) -> int:
+    """The number of leading characters that are equal, found by halving."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def main() -> None:
+    """Serves one answer for ever, for benchmarks; prints the base URL first."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fake_model_server")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--tokens", type=int, default=200)
+    parser.add_argument("--first-token-delay-ms", type=float, default=0)
+    parser.add_argument("--delay-ms", type=float, default=0, help="between tokens")
+    options = parser.parse_args()
+    server = FakeModelServer(host=options.host, port=options.port)
+    server.default = Script(
+        tokens=[f"token{number % 10} " for number in range(options.tokens)],
+        first_token_delay_s=options.first_token_delay_ms / 1000,
+        token_delay_s=options.delay_ms / 1000,
+    )
+
+    def say(url: str) -> None:
+        sys.stdout.write(f"{url}{os.linesep}")
+        sys.stdout.flush()
+
+    try:
+        asyncio.run(server.serve(on_ready=say))
+    except KeyboardInterrupt:
+        return
+
+
+if __name__ == "__main__":
+    main()
