@@ -5,13 +5,15 @@ Nothing else in the project reads `os.environ`. A bad value does not raise here:
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 BASE_DIR: Final = Path(__file__).resolve().parent.parent
+_TRUE: Final = {"1", "true", "on"}
+_FALSE: Final = {"0", "false", "off"}
 
 
 @dataclass(frozen=True)
@@ -41,35 +43,61 @@ def _list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def _split(url: str) -> SplitResult | None:
+    """The parts of a URL; None where its host or port cannot be read."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 raises ValueError for what is no port
+    except ValueError:
+        return None
+    return parts
+
+
+def _bad_url(url: str | None, schemes: set[str]) -> bool:
+    """Set, but no URL of one of these schemes with a host."""
+    parts = _split(url or "")
+    return bool(url) and (parts is None or parts.scheme not in schemes or not parts.hostname)
+
+
+def _bad_database(url: str) -> bool:
+    parts = _split(url)
+    if parts is None or parts.scheme not in {"", "sqlite", "postgres", "postgresql"}:
+        return True
+    return bool(url) and parts.path.strip("/") == ""
+
+
+def _problems(text: Callable[[str], str | None]) -> Iterator[str]:
+    """One sentence for each bad value, with its mend. Values that may hold a key are not shown."""
+    if (debug := text("DEBUG")) and debug.lower() not in _TRUE | _FALSE:
+        yield f"DEBUG is {debug!r}. Set it to 0 or 1."
+    if (turns := text("HERMES_TURNS")) and turns not in {"inline", "workers"}:
+        yield f"HERMES_TURNS is {turns!r}. Set it to inline or workers."
+    for name in ("HERMES_PUBLIC_URL", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "HERMES_LOCAL_URL"):
+        if _bad_url(text(name), {"http", "https"}):
+            yield f"{name} is not a full URL. Set it to http(s)://HOST, or http(s)://HOST:PORT."
+    if _bad_url(text("REDIS_URL"), {"redis", "rediss"}):
+        yield "REDIS_URL cannot be read. Set it to redis://HOST:PORT/DB."
+    if _bad_database(text("DATABASE_URL") or ""):
+        yield "DATABASE_URL cannot be read. Set it to sqlite:///PATH or postgres://USER@HOST/NAME."
+    if (model := text("HERMES_MODEL")) and not all(model.partition(":")):
+        yield f"HERMES_MODEL is {model!r}. Set it to PROVIDER:MODEL, such as local:smollm2."
+
+
 def read_environment(env: Mapping[str, str] | None = None) -> Environment:
     """The environment as an `Environment`. Unset and empty mean the same: the default."""
     env = os.environ if env is None else env
-    problems: list[str] = []
 
     def text(name: str) -> str | None:
         return env.get(name, "").strip() or None
 
-    debug_text = (text("DEBUG") or "0").lower()
-    if debug_text not in {"0", "1", "true", "false", "on", "off"}:
-        problems.append(f"DEBUG is {debug_text!r}. Set it to 0 or 1.")
-    turns = text("HERMES_TURNS") or "inline"
-    if turns not in {"inline", "workers"}:
-        problems.append(f"HERMES_TURNS is {turns!r}. Set it to inline or workers.")
-    for name in ("HERMES_PUBLIC_URL", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "HERMES_LOCAL_URL"):
-        value = text(name)
-        if value and urlsplit(value).scheme not in {"http", "https"}:
-            problems.append(f"{name} is {value!r}. Give a full URL that starts with http(s)://.")
-    redis_url = text("REDIS_URL")
-    if redis_url and urlsplit(redis_url).scheme not in {"redis", "rediss"}:
-        problems.append("REDIS_URL must look like redis://HOST:PORT/DB.")
     data_dir = Path(text("HERMES_DATA_DIR") or "data")
     return Environment(
         data_dir=data_dir if data_dir.is_absolute() else BASE_DIR / data_dir,
         database_url=text("DATABASE_URL") or "",
-        redis_url=redis_url,
+        redis_url=text("REDIS_URL"),
         model=text("HERMES_MODEL"),
         public_url=text("HERMES_PUBLIC_URL"),
-        turns=turns,
+        turns=text("HERMES_TURNS") or "inline",
         local_url=text("HERMES_LOCAL_URL"),
         openai_api_key=text("OPENAI_API_KEY"),
         openai_base_url=text("OPENAI_BASE_URL"),
@@ -78,9 +106,9 @@ def read_environment(env: Mapping[str, str] | None = None) -> Environment:
         secret_key=text("SECRET_KEY"),
         allowed_hosts=_list(text("ALLOWED_HOSTS") or "localhost,127.0.0.1,[::1]"),
         csrf_trusted_origins=_list(text("CSRF_TRUSTED_ORIGINS") or ""),
-        debug=debug_text in {"1", "true", "on"},
+        debug=(text("DEBUG") or "").lower() in _TRUE,
         admin_password=text("HERMES_ADMIN_PASSWORD"),
-        problems=tuple(problems),
+        problems=tuple(_problems(text)),
     )
 
 
@@ -124,14 +152,18 @@ def postgres_databases(url: str) -> DatabaseSettings:
             "OPTIONS": {
                 "pool": {"min_size": 0, "max_size": 16, "timeout": 10},
                 "connect_timeout": 5,
+                **dict(parse_qsl(parts.query)),
             },
         }
     }
 
 
 def databases(env: Environment) -> DatabaseSettings:
-    """Django's DATABASES for `DATABASE_URL`; an unset one means SQLite in the data directory."""
-    url = env.database_url
+    """Django's DATABASES for `DATABASE_URL`; an unset one means SQLite in the data directory.
+
+    So does one that cannot be read: then `problems` keeps everything from starting.
+    """
+    url = "" if _bad_database(env.database_url) else env.database_url
     scheme = urlsplit(url).scheme
     if scheme in {"postgres", "postgresql"}:
         return postgres_databases(url)

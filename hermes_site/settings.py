@@ -1,30 +1,18 @@
 """Django's settings: the environment, typed by `environment.py`, put where Django looks."""
 
-import secrets
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import django_stubs_ext
 
 from hermes_site.environment import BASE_DIR, databases, read_environment
+from hermes_site.secret_key import kept_secret_key
 
 django_stubs_ext.monkeypatch()
 
 ENVIRONMENT = read_environment()
 
-
-def _secret_key(data_dir: Path) -> str:
-    """The key kept in the data directory; made on the first run, readable by its owner only."""
-    path = data_dir / "secret_key"
-    if not path.exists():
-        data_dir.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_urlsafe(50))
-    return path.read_text().strip()
-
-
-SECRET_KEY = ENVIRONMENT.secret_key or _secret_key(ENVIRONMENT.data_dir)
+SECRET_KEY = ENVIRONMENT.secret_key or kept_secret_key(ENVIRONMENT.data_dir)
 DEBUG = ENVIRONMENT.debug
 _public = urlsplit(ENVIRONMENT.public_url or "")
 _secure = _public.scheme == "https"
@@ -49,6 +37,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "channels",
+    "hermes_site.apps.SiteConfig",
     "sessions_app.apps.SessionsConfig",
     "gateway_app.apps.GatewayAppConfig",
 ]
@@ -116,7 +105,7 @@ STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "staticfiles": {"BACKEND": "hermes_site.storage.HashedStaticFiles"},
 }
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
@@ -125,7 +114,14 @@ LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"no_login_secrets": {"()": "hermes_site.logs.HideLoginSecrets"}},
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["no_login_secrets"],
+        }
+    },
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
         "daphne": {"level": "WARNING"},

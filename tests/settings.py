@@ -15,3 +15,8 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     for _settings in DATABASES.values():
         _settings["NAME"] = str(_folder / "hermes.sqlite3")
     DATABASES["default"]["TEST"] = {"NAME": str(_folder / "hermes-test.sqlite3")}
+
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
