@@ -1,0 +1,14 @@
+"""Addresses of logging in and of the caller."""
+
+from django.contrib.auth.views import LogoutView
+from django.urls import path
+
+from gateway_app import account_views
+
+urlpatterns = [
+    path("accounts/login/", account_views.LogIn.as_view(), name="login"),
+    path("accounts/logout/", LogoutView.as_view(), name="logout"),
+    path("accounts/password/", account_views.SetPassword.as_view(), name="password"),
+    path("login/<str:secret>/", account_views.login_link, name="login_link"),
+    path("api/v1/me", account_views.me, name="me"),
+]

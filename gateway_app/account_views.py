@@ -1,0 +1,76 @@
+"""Logging in and out: passwords, one-time links, and who the caller is."""
+
+from typing import Any
+
+from django.contrib.auth import login
+from django.contrib.auth.forms import PasswordChangeForm
+from django.contrib.auth.models import User
+from django.contrib.auth.views import LoginView, PasswordChangeView
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from gateway_app import credentials
+
+MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+class LogIn(LoginView):
+    template_name = "accounts/login.html"
+
+
+class PasswordForm(PasswordChangeForm):
+    """Asks for the old password where there is one: whoever came by a link has none yet."""
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(user, *args, **kwargs)
+        if not user.has_usable_password():
+            del self.fields["old_password"]
+
+
+class SetPassword(PasswordChangeView):
+    """Sets the person's password; every other web session of theirs ends."""
+
+    form_class = PasswordForm
+    template_name = "accounts/password.html"
+    success_url = "/"
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def login_link(request: HttpRequest, secret: str) -> HttpResponse:
+    """GET shows whom the link logs in and uses nothing up; POST logs in, once."""
+    if request.method == "POST":
+        user = credentials.redeem_login_link(secret)
+        if user is not None:
+            login(request, user, backend=MODEL_BACKEND)
+            return redirect("/")
+    else:
+        user = credentials.peek_login_link(secret)
+    if user is None:
+        return render(request, "accounts/link_over.html", status=410)
+    return render(request, "accounts/link.html", {"person": user})
+
+
+@never_cache
+def me(request: HttpRequest) -> JsonResponse:
+    """The caller, by bearer token or cookie; 401 tells a page to log in again."""
+    if request.method not in {"GET", "HEAD"}:
+        return _error(405, "unsupported", "Only GET is possible here.")
+    user = caller(request)
+    if user is None:
+        return _error(401, "unauthenticated", "Log in, or send an API token.")
+    return JsonResponse({"id": user.pk, "name": user.get_username(), "isStaff": user.is_staff})
+
+
+def _error(status: int, code: str, message: str) -> JsonResponse:
+    return JsonResponse({"error": {"code": code, "message": message}}, status=status)
+
+
+def caller(request: HttpRequest) -> User | None:
+    """Who calls over HTTP. A bearer token counts alone, as at the websocket's door."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return credentials.authenticate_token(token.strip())
+    return request.user if isinstance(request.user, User) else None
