@@ -1,0 +1,86 @@
+"""The providers of one process: made when first asked for, kept until the process ends."""
+
+from decimal import Decimal
+from typing import Final
+
+from gateway_app.config import GatewayConfig
+from gateway_app.providers.base import ModelInvalid, Provider, Usage
+from gateway_app.providers.cost import cost_usd
+from gateway_app.providers.openai import OpenAIProvider
+from gateway_app.providers.openai_errors import Wording
+
+LOCAL_MODEL: Final = "local:smollm2"
+KNOWN: Final = ("openai", "local")
+
+
+class Providers:
+    """Used from the event loop only. Model names are written `provider:model`."""
+
+    def __init__(self, config: GatewayConfig) -> None:
+        self._config = config
+        self._made: dict[str, Provider] = {}
+
+    def get(self, name: str) -> Provider:
+        """The provider, the same object each time. Raises ModelInvalid, saying what to set."""
+        provider = self._made.get(name)
+        if provider is None:
+            provider = self._made[name] = self._make(name)
+        return provider
+
+    async def resolve(self, model: str) -> tuple[Provider, str]:
+        """The provider and its name for the model; empty means the site's default.
+
+        `provider:` alone means that provider's default. Raises a ProviderError.
+        """
+        name, colon, rest = (model.strip() or self._site_default()).partition(":")
+        if not colon and name not in KNOWN:
+            raise ModelInvalid(
+                f"The model {name[:100]!r} names no provider. Write it as provider:model, such as"
+                f" openai:{name[:100]}."
+            )
+        provider = self.get(name)
+        return provider, rest or await provider.default_model()
+
+    def cost_usd(self, provider: str, model: str, usage: Usage) -> Decimal | None:
+        """What the request cost in US dollars, or None if that is not known."""
+        base_url = self._config.openai_base_url if provider == "openai" else None
+        return cost_usd(provider, model, usage, base_url=base_url)
+
+    async def aclose(self) -> None:
+        """Every provider is closed; the next `get` makes a new one."""
+        made, self._made = self._made, {}
+        for provider in made.values():
+            await provider.aclose()
+
+    def _site_default(self) -> str:
+        config = self._config
+        if config.default_model:
+            return config.default_model
+        return "openai:" if config.openai_api_key or config.openai_base_url else LOCAL_MODEL
+
+    def _make(self, name: str) -> Provider:
+        if name == "local":
+            # here, not above: the embedded model's packages are optional
+            from gateway_app.providers.local import LocalProvider
+
+            return LocalProvider(self._config)
+        if name == "openai":
+            return self._make_openai()
+        raise ModelInvalid(
+            f"There is no model provider {name[:100]!r}. Known are: {', '.join(KNOWN)}."
+        )
+
+    def _make_openai(self) -> Provider:
+        key, base_url = self._config.openai_api_key, self._config.openai_base_url
+        if not key and not base_url:
+            raise ModelInvalid(
+                "The provider openai has no key. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a"
+                " server that needs none, and restart."
+            )
+        if key and not (key.isascii() and key.isprintable() and " " not in key):
+            raise ModelInvalid(
+                "OPENAI_API_KEY holds characters that no key has. Set it again and restart."
+            )
+        mend = "Check OPENAI_BASE_URL and the network." if base_url else "Check the network."
+        wording = Wording(mend_address=mend, secret=key)
+        return OpenAIProvider(self._config, api_key=key, base_url=base_url, wording=wording)
