@@ -1,0 +1,167 @@
+// One session as this client knows it. Pure: old state + frames = the state a fresh client gets.
+//
+// {sessionId, session, seq, revision, messages (in order), turns {turnId: turn}, run, queue,
+//  hasMore, cursor, keys {messageId: key}, loaded}
+
+import { applyRunEvent, finishStep, newRun } from "./run.js";
+import { failTurn, finishTurn, startTurn } from "./turns.js";
+
+export function emptySession(sessionId, session = null) {
+  return {
+    sessionId,
+    session,
+    seq: null,
+    revision: 0,
+    messages: [],
+    turns: {},
+    run: null,
+    queue: [],
+    hasMore: false,
+    cursor: null,
+    keys: {},
+    loaded: false,
+  };
+}
+
+/** The snapshot's state. Keys of rows that were there before stay, so nothing is drawn anew. */
+export function applySnapshot(state, frame) {
+  const running = frame.running;
+  const run = running
+    ? running.events.reduce(applyRunEvent, newRun(running.turnId))
+    : null;
+  return {
+    ...state,
+    session: frame.session,
+    seq: frame.seq,
+    revision: frame.revision,
+    messages: inOrder(frame.messages),
+    turns: byTurn({}, frame.turns),
+    run: run && keepKeys(run, state.run),
+    queue: frame.queue ?? [],
+    hasMore: frame.hasMore,
+    cursor: frame.before ?? null,
+    loaded: true,
+  };
+}
+
+/**
+ * [state, outcome]. "applied": the event counts; "old": known already; "gap": something is missing,
+ * subscribe with `after`; "reread": the past changed, subscribe without.
+ */
+export function applyEvent(state, frame) {
+  if (state.seq === null || frame.prev > state.seq) return [state, "gap"];
+  if (frame.seq <= state.seq) return [state, "old"];
+  if (frame.prev < state.seq) return [state, "reread"];
+  const next = { ...reduce(state, frame.turnId, frame.event), seq: frame.seq };
+  return [next, isRewrite(frame.event) ? "reread" : "applied"];
+}
+
+/** Older rows before the known ones; a row that is known already stays as it is. */
+export function applyHistory(state, result) {
+  const known = new Set(state.messages.map((message) => message.id));
+  const older = result.messages.filter((message) => !known.has(message.id));
+  return {
+    ...state,
+    messages: inOrder([...older, ...state.messages]),
+    turns: { ...byTurn({}, result.turns), ...state.turns },
+    hasMore: result.hasMore,
+    cursor: result.before ?? null,
+  };
+}
+
+export function applyQueue(state, queue) {
+  return { ...state, queue };
+}
+
+export function applySessionRow(state, session) {
+  return { ...state, session: { ...state.session, ...session } };
+}
+
+/** How a row is drawn under: its author's id for it, else its own; the same before and after. */
+export function messageKey(state, message) {
+  if (message.kind === "user" && message.clientMessageId) return `c:${message.clientMessageId}`;
+  return state.keys[message.id] ?? `m:${message.id}`;
+}
+
+/** running, failed or idle: the mark a conversation carries in the list. */
+export function sessionMark(state) {
+  if (state.run !== null) return "running";
+  const last = state.messages.findLast((message) => message.turnId);
+  return last && state.turns[last.turnId]?.state === "failed" ? "failed" : "idle";
+}
+
+function isRewrite(event) {
+  return event.type === "CUSTOM" && event.name === "hermes.rewritten";
+}
+
+function reduce(state, turnId, event) {
+  switch (event.type) {
+    case "RUN_STARTED":
+      return {
+        ...withTurn(state, turnId, (turn) => startTurn(turn, event)),
+        run: applyRunEvent(newRun(turnId), event),
+      };
+    case "RUN_FINISHED":
+      return { ...withTurn(state, turnId, (turn) => finishTurn(turn, event)), run: null };
+    case "RUN_ERROR":
+      return withTurn(afterError(state, event), turnId, (turn) => failTurn(turn, event));
+    case "CUSTOM":
+      return reduceCustom(state, event);
+    default:
+      return state.run === null ? state : { ...state, run: applyRunEvent(state.run, event) };
+  }
+}
+
+/** While another run follows, what was read stays in sight until its row comes. */
+function afterError(state, event) {
+  return event.metadata?.hermes?.retrying ? state : { ...state, run: null };
+}
+
+function reduceCustom(state, { name, value }) {
+  switch (name) {
+    case "hermes.message":
+      return withMessage(state, value);
+    case "hermes.queue":
+      return applyQueue(state, value.queue);
+    case "hermes.title":
+      return applySessionRow(state, { title: value.title });
+    case "hermes.committed":
+      return { ...state, revision: value.revision };
+    default:
+      return state;
+  }
+}
+
+function withMessage(state, message) {
+  const others = state.messages.filter((known) => known.id !== message.id);
+  const next = { ...state, messages: inOrder([...others, message]) };
+  const ours = state.run?.turnId === message.turnId && message.kind === "assistant";
+  if (!ours) return next;
+  if (message.state === "superseded") return { ...next, run: newRun(message.turnId) };
+  if (message.state !== "active") return next;
+  const { run, key } = finishStep(state.run, message);
+  return { ...next, run, keys: key ? { ...state.keys, [message.id]: key } : state.keys };
+}
+
+function withTurn(state, turnId, change) {
+  if (!turnId) return state;
+  const turn = change(state.turns[turnId] ?? { turnId });
+  return { ...state, turns: { ...state.turns, [turnId]: turn } };
+}
+
+function byTurn(turns, list) {
+  return { ...turns, ...Object.fromEntries((list ?? []).map((turn) => [turn.turnId, turn])) };
+}
+
+function keepKeys(run, before) {
+  if (before === null || before.turnId !== run.turnId) return run;
+  const keys = new Map(before.steps.map((step) => [step.messageId, step.key]));
+  const steps = run.steps.map((step) => ({ ...step, key: keys.get(step.messageId) ?? step.key }));
+  return { ...run, steps };
+}
+
+function inOrder(messages) {
+  return [...messages].sort(
+    (one, other) => one.position - other.position || (one.id < other.id ? -1 : 1),
+  );
+}

@@ -1,0 +1,172 @@
+"""Fetch the front end's libraries, pinned, into the static files: `python scripts/vendor.py`.
+
+Needs `npm`. Every package comes from the registry as its published archive, is checked against the
+integrity pinned below, and only the named files are kept. `--check` compares the kept files with
+VENDORED.json and needs neither npm nor a network.
+"""
+
+import argparse
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+VENDOR: Final = ROOT / "gateway_app/static/gateway_app/vendor"
+SYMBOLS: Final = ROOT / "templates/gateway_app/icons.html"
+SOURCE_MAP: Final = re.compile(rb"\n?//# sourceMappingURL=\S+\s*$")
+
+
+@dataclass(frozen=True)
+class Package:
+    """One npm package; `files` maps a path in its archive to the kept file's name."""
+
+    name: str
+    version: str
+    licence: str
+    integrity: str
+    files: dict[str, str]
+
+
+PACKAGES: Final = (
+    Package(
+        "markdown-it",
+        "15.0.3",
+        "MIT",
+        "sha512-+Az7Ojz3iRGu8KYMvJ6xVhvrxP3eE+vEtJX75Ow88XBpcQNV/0lGX5ZynIIBftREo4DC2jsveAMDaeltmm8QvQ==",
+        {
+            "dist/browser/markdown-it.esm.min.mjs": "markdown-it.js",
+            "LICENSE": "markdown-it.LICENSE",
+        },
+    ),
+    Package(
+        "dompurify",
+        "3.5.0",
+        "MPL-2.0 OR Apache-2.0",
+        "sha512-LYC0ZkE8P1V42JsRYTwMdme/2ET8SpOc5AA2eOFjP/IadvRd2fwiT4TVz5vkfy0XUx12aS2UaRkTnfVPNOv9vw==",
+        {"dist/purify.min.js": "purify.js", "LICENSE": "purify.LICENSE"},
+    ),
+    Package(
+        "@fontsource-variable/inter",
+        "5.3.0",
+        "OFL-1.1",
+        "sha512-OupL48va4JNofb97w6NYeF9S7W/kHNKM0Er8Dem5nqi4jeOLrVJDoE8tZEpnMJmtkvNbB1EIPPwHcdkF6b1oUA==",
+        {"files/inter-latin-wght-normal.woff2": "inter.woff2", "LICENSE": "inter.LICENSE"},
+    ),
+)
+ICONS: Final = Package(
+    "lucide-static",
+    "1.62.0",
+    "ISC",
+    "sha512-WBZA/m2PvkFpMGHDtsBck5P2A9G4ehLlYu4GwwICcmEm1BvYVgj00lCDxKRWLlbMlOibLaiwdQ88G5pHkSWgwA==",
+    {"LICENSE": "lucide.LICENSE"},
+)
+ICON_NAMES: Final = (
+    "arrow-down", "arrow-up", "check", "chevron-down", "chevron-right", "circle-stop", "clock",
+    "clock-arrow-up", "cloud-off", "copy", "ellipsis", "flame", "fold-vertical", "hand", "headset",
+    "info", "list-end", "list-plus", "log-out", "menu", "monitor", "moon", "panel-left", "pencil",
+    "refresh-cw", "rotate-cw", "settings", "shield-check", "square-pen", "sun", "trash-2",
+    "triangle-alert", "undo-2", "unplug", "wrench", "x",
+)  # fmt: skip
+
+
+def fetch(package: Package, folder: Path) -> tarfile.TarFile:
+    """The package's archive, opened. Raises SystemExit if its bytes are not the pinned ones."""
+    spec = f"{package.name}@{package.version}"
+    out = subprocess.run(
+        ["npm", "pack", "--silent", spec], cwd=folder, check=True, capture_output=True, text=True
+    )
+    path = folder / out.stdout.strip().splitlines()[-1]
+    digest = base64.b64encode(hashlib.sha512(path.read_bytes()).digest()).decode()
+    if f"sha512-{digest}" != package.integrity:
+        raise SystemExit(f"{spec} has integrity sha512-{digest}; the pinned one is different.")
+    return tarfile.open(path)
+
+
+def read(archive: tarfile.TarFile, path: str) -> bytes:
+    member = archive.extractfile(f"package/{path}")
+    if member is None:
+        raise SystemExit(f"{path} is no file in the archive.")
+    return member.read()
+
+
+def symbol(name: str, svg: str) -> str:
+    """The icon's shapes as one `<symbol id="i-NAME">` without any style of its own."""
+    shapes = re.search(r"<svg[^>]*>(.*)</svg>", svg, re.DOTALL)
+    if shapes is None:
+        raise SystemExit(f"{name} holds no drawing.")
+    body = re.sub(r"\s+", " ", shapes[1]).strip().replace("> <", "><")
+    return f'<symbol id="i-{name}" viewBox="0 0 24 24">{body}</symbol>'
+
+
+def write_symbols(archive: tarfile.TarFile) -> None:
+    lines = [symbol(name, read(archive, f"icons/{name}.svg").decode()) for name in ICON_NAMES]
+    head = (
+        f"{{% comment %}}Icons of {ICONS.name} {ICONS.version} ({ICONS.licence}), "
+        "written by scripts/vendor.py.{% endcomment %}"
+    )
+    SYMBOLS.parent.mkdir(parents=True, exist_ok=True)
+    SYMBOLS.write_text(
+        "\n".join([head, '<svg class="symbols" aria-hidden="true" hidden>', *lines, "</svg>", ""])
+    )
+
+
+def refresh() -> None:
+    """Every kept file is the pinned package's; VENDORED.json and the icons' template match."""
+    VENDOR.mkdir(parents=True, exist_ok=True)
+    listed = []
+    with tempfile.TemporaryDirectory() as folder:
+        for package in (*PACKAGES, ICONS):
+            with fetch(package, Path(folder)) as archive:
+                kept = {}
+                for path, name in package.files.items():
+                    content = SOURCE_MAP.sub(b"\n", read(archive, path))
+                    (VENDOR / name).write_bytes(content)
+                    kept[name] = {"from": path, "sha256": hashlib.sha256(content).hexdigest()}
+                if package is ICONS:
+                    write_symbols(archive)
+            listed.append(
+                {
+                    "name": package.name,
+                    "version": package.version,
+                    "licence": package.licence,
+                    "integrity": package.integrity,
+                    "files": kept,
+                }
+            )
+    (VENDOR / "VENDORED.json").write_text(json.dumps(listed, indent=2) + "\n")
+
+
+def differences() -> list[str]:
+    """One sentence for every kept file that is missing, changed or unknown."""
+    listed = json.loads((VENDOR / "VENDORED.json").read_text())
+    wanted = {name: file["sha256"] for package in listed for name, file in package["files"].items()}
+    found = {path.name: path for path in VENDOR.iterdir() if path.name != "VENDORED.json"}
+    wrong = [f"{name} is missing." for name in sorted(wanted.keys() - found.keys())]
+    wrong += [f"{name} is not in VENDORED.json." for name in sorted(found.keys() - wanted.keys())]
+    for name in sorted(wanted.keys() & found.keys()):
+        if hashlib.sha256(found[name].read_bytes()).hexdigest() != wanted[name]:
+            wrong.append(f"{name} is not the file that VENDORED.json names.")
+    return wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare, change nothing")
+    if parser.parse_args().check:
+        wrong = differences()
+        sys.stdout.write("".join(f"{sentence}\n" for sentence in wrong))
+        return 1 if wrong else 0
+    refresh()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { BlockStream } from "../../gateway_app/static/gateway_app/js/blocks.js";
+import { markdown } from "../../gateway_app/static/gateway_app/js/markdown.js";
+
+const plain = (blocks) => blocks.map(({ html, code, language }) => ({ html, code, language }));
+
+function whole(text) {
+  return plain(new BlockStream(markdown).settle(text));
+}
+
+/** A small generator with a seed: the same texts in every run. */
+function random(seed) {
+  let state = seed;
+  return () => {
+    state = (state * 1664525 + 1013904223) % 2 ** 32;
+    return state / 2 ** 32;
+  };
+}
+
+const PIECES = [
+  "word ", "two words", "\n", "\n", "\n\n", "- item", "* item", "1. one", "2. two", "  ", "    ",
+  "# head", "###", "> quote", ">", "```", "```js\n", "~~~\n", "---", "===", "***", "a|b\n", "-|-\n",
+  "|:-|-:|\n", "| x | y |\n", "**bold**", "*", "`code`", "[link](https://example.org)", "\\", "|",
+  "<b>raw</b>", "http://example.org ", "![pic](https://example.org/p.png)", "\r\n", "\t", "1", "-", "+ ",
+];
+
+test("it shows after every piece what parsing the whole text would show", () => {
+  for (let seed = 1; seed <= 400; seed++) {
+    const next = random(seed);
+    const stream = new BlockStream(markdown);
+    const some = Array.from({ length: 6 }, () => PIECES[Math.floor(next() * PIECES.length)]);
+    let text = "";
+    for (let step = 0; step < 40; step++) {
+      const piece = next() < 0.3 ? "\n" : some[Math.floor(next() * some.length)];
+      for (const chunk of next() < 0.5 ? [piece] : [...piece]) {
+        text += chunk;
+        assert.deepEqual(plain(stream.update(text)), whole(text), `seed ${seed}: ${JSON.stringify(text)}`);
+      }
+    }
+  }
+});
+
+test("it takes back what a later character unmakes", () => {
+  const texts = [
+    "para\na|b\n-|-x\nend\n\nmore",
+    "para\n\na|b\n-|-\n1|2\n\nmore",
+    "1. one\n\n2. two\n\n  3. three",
+    "one\n#two\n# three\nfour",
+    "one\n***two\n***\nthree",
+    "one\n```x`y\n```\ncode\n```\nafter",
+    "- one\n- two\n\n  still two\n\nout\n\n    code",
+  ];
+  for (const text of texts) {
+    const stream = new BlockStream(markdown);
+    for (let end = 1; end <= text.length; end++) {
+      const part = text.slice(0, end);
+      assert.deepEqual(plain(stream.update(part)), whole(part), JSON.stringify(part));
+    }
+  }
+});
+
+test("it keeps the objects of finished blocks while the text grows", () => {
+  const stream = new BlockStream(markdown);
+  const first = stream.update("# Head\n\nOne paragraph.\n\n```py\nx = 1\n```\n\nLast");
+  const later = stream.update("# Head\n\nOne paragraph.\n\n```py\nx = 1\n```\n\nLast words, and more.");
+  assert.equal(first.length, 4);
+  for (const at of [0, 1, 2]) assert.equal(later[at], first[at]);
+  assert.notEqual(later[3], first[3]);
+});
+
+test("it keeps them when the text is complete", () => {
+  const stream = new BlockStream(markdown);
+  const live = stream.update("One.\n\nTwo.\n\nThree.");
+  const done = stream.settle("One.\n\nTwo.\n\nThree.");
+  assert.deepEqual(live, done);
+  done.forEach((block, at) => assert.equal(block, live[at]));
+});
+
+test("it finds a link that was defined after its use once the text is complete", () => {
+  const text = "See [the page][p].\n\nMore.\n\n[p]: https://example.org/\n";
+  const stream = new BlockStream(markdown);
+  for (let end = 1; end <= text.length; end++) stream.update(text.slice(0, end));
+  assert.doesNotMatch(stream.blocks[0].html, /href/);
+  assert.match(stream.settle(text)[0].html, /href="https:\/\/example.org\/"/);
+});
+
+test("it uses a link defined before, also when its address came in pieces", () => {
+  const text = "[p]: https://example.org/page\n\nOne.\n\nTwo.\n\nSee [it][p].\n\nEnd.\n";
+  const stream = new BlockStream(markdown);
+  for (let end = 1; end <= text.length; end++) stream.update(text.slice(0, end));
+  assert.deepEqual(plain(stream.blocks), whole(text));
+  assert.match(stream.blocks[2].html, /example.org\/page/);
+});
+
+test("it parses only the unfinished end of a long text", () => {
+  const parsed = [];
+  const counting = Object.create(markdown);
+  counting.parse = (source, env) => {
+    parsed.push(source.length);
+    return markdown.parse(source, env);
+  };
+  const stream = new BlockStream(counting);
+  let text = "";
+  for (let at = 0; at < 300; at++) {
+    text += `Paragraph ${at} of a long answer.\n\n`;
+    stream.update(text);
+  }
+  assert.equal(stream.blocks.length, 300);
+  assert.ok(Math.max(...parsed) < 200, `parsed ${Math.max(...parsed)} characters at once`);
+});
+
+test("it starts anew when the text is another one", () => {
+  const stream = new BlockStream(markdown);
+  stream.update("One.\n\nTwo.\n\nThree.\n\nFour.");
+  assert.deepEqual(plain(stream.update("Other.")), whole("Other."));
+});
