@@ -7,18 +7,17 @@ if a server asks for it.
 """
 
 import asyncio
+import base64
 import hashlib
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Final, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
-import aiohttp
 import httpx2
 import msgspec
-import openai
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
 from gateway_app.config import GatewayConfig
@@ -30,8 +29,10 @@ from gateway_app.providers.base import (
     ProviderError,
     Wire,
 )
+from gateway_app.providers.openai_answer import Answer
 from gateway_app.providers.openai_chat import OpenAIChatWire
 from gateway_app.providers.openai_errors import (
+    FAILURES,
     CutAnswer,
     Failure,
     WebPage,
@@ -40,12 +41,8 @@ from gateway_app.providers.openai_errors import (
     too_long,
     translate,
 )
-from gateway_app.providers.openai_stream import (
-    MAX_LINE_BYTES,
-    AnswerParser,
-    ErrorInAnswer,
-    UnreadableAnswer,
-)
+from gateway_app.providers.openai_stream import UnreadableAnswer
+from gateway_app.providers.silence import SilenceWatch
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 DEFAULT_MODEL: Final = "gpt-5.4-mini"
@@ -58,23 +55,18 @@ TURN_S: Final = 0.001
 """The event loop gets a turn at least this often while buffered data is read."""
 WAITED_S: Final = 0.0002
 """A read that took longer has waited for the network: the loop had its turn."""
-LAST_BYTES_S: Final = 0.05
-"""How long after [DONE] the connection is given to end the response, to be used again."""
-
-FAILURES: Final = (
-    openai.OpenAIError,
-    httpx2.HTTPError,
-    httpx2.StreamError,
-    httpx2.InvalidURL,
-    aiohttp.ClientError,
-    OSError,
-    UnreadableAnswer,
-    ErrorInAnswer,
-    CutAnswer,
-    WebPage,
-)
 
 T = TypeVar("T")
+
+
+def _split_login(url: str) -> tuple[str, dict[str, str]]:
+    """The URL without `user:password@`, which would be logged, and the header that says it."""
+    parts = urlsplit(url)
+    if parts.username is None:
+        return url, {}
+    login = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])
+    return urlunsplit(bare), {"Authorization": f"Basic {base64.b64encode(login).decode()}"}
 
 
 class _Model(msgspec.Struct):
@@ -83,66 +75,6 @@ class _Model(msgspec.Struct):
 
 class _Models(msgspec.Struct):
     data: list[_Model]
-
-
-class _Answer:
-    """One response whose body is being read. Must be closed, also after its end."""
-
-    def __init__(self, response: httpx2.Response) -> None:
-        self._response = response
-        self._pieces = response.aiter_bytes()
-        self._parser = AnswerParser()
-        self._over = False
-
-    async def read(self) -> list[Delta] | None:
-        """The deltas of the next piece, or None after the end. Raises one of FAILURES."""
-        if self._over:
-            return None
-        try:
-            piece = await anext(self._pieces)
-        except StopAsyncIteration:
-            return self._end()
-        except httpx2.TransportError:
-            if not self._parser.finished:
-                raise
-            return self._end()
-        deltas = self._parser.feed(piece)
-        if self._parser.done:
-            await self._finish_response()
-            deltas += self._end()
-        return deltas
-
-    async def read_whole(self) -> list[Delta]:
-        """The deltas of an answer that was not streamed."""
-        body = bytearray()
-        async for piece in self._pieces:
-            body += piece
-            if len(body) > MAX_LINE_BYTES:
-                raise UnreadableAnswer("The answer is too long.")
-        self._over = True
-        return self._parser.whole(bytes(body))
-
-    def _end(self) -> list[Delta]:
-        """The last deltas. Raises CutAnswer if the answer is not complete."""
-        self._over = True
-        deltas = self._parser.end()
-        if not self._parser.finished:
-            if not self._parser.done:
-                raise CutAnswer
-            deltas.append(Finish("stop"))
-        return deltas
-
-    async def _finish_response(self) -> None:
-        """Reads what stands after [DONE], so that the connection can be used again."""
-        try:
-            async with asyncio.timeout(LAST_BYTES_S):
-                async for _ in self._pieces:
-                    pass
-        except (TimeoutError, httpx2.TransportError):
-            return
-
-    async def aclose(self) -> None:
-        await self._response.aclose()
 
 
 class OpenAIProvider:
@@ -166,9 +98,12 @@ class OpenAIProvider:
         self.name = name
         self.config = config
         self.wording = wording or Wording()
-        self._key, self._base_url = api_key or NO_KEY, (base_url or OPENAI_URL).rstrip("/")
-        self._own_server = base_url is None or urlsplit(base_url).hostname == "api.openai.com"
-        self.wire: Wire = OpenAIChatWire(official=self._own_server)
+        self._key = api_key or NO_KEY
+        self._base_url, login = _split_login((base_url or OPENAI_URL).rstrip("/"))
+        official = urlsplit(self._base_url).hostname == "api.openai.com"
+        self.wire: Wire = OpenAIChatWire(official=official)
+        told = f"hermes-provider\0{self._key}\0{base_url or OPENAI_URL}"
+        self._fingerprint = hashlib.sha256(told.encode(errors="replace")).hexdigest()[:16]
         self._backoff_s = backoff_s
         self._default_model = DEFAULT_MODEL if base_url is None else None
         # read=None: this module's own limits know a first token from a later one
@@ -180,6 +115,7 @@ class OpenAIProvider:
             base_url=self._base_url,
             max_retries=0,
             timeout=timeout,
+            default_headers=login if api_key is None else None,
             http_client=DefaultAioHttpClient(
                 timeout=timeout,
                 limits=httpx2.Limits(max_connections=4096, keepalive_expiry=30),
@@ -192,8 +128,7 @@ class OpenAIProvider:
     @property
     def fingerprint(self) -> str:
         """Changes when the key or the address does; tells nothing about them."""
-        told = f"{self._key}\0{self._base_url}".encode()
-        return hashlib.sha256(b"hermes-provider\0" + told).hexdigest()[:16]
+        return self._fingerprint
 
     async def address(self) -> str:
         """The base URL for the next request, without a slash at its end."""
@@ -208,6 +143,7 @@ class OpenAIProvider:
         end = asyncio.get_running_loop().time() + self.config.total_timeout_s
         attempt = partial(self._begin, request)
         answer, deltas = await self._retrying(attempt, self.config.first_token_timeout_s)
+        watch = SilenceWatch(idle_s=self.config.idle_timeout_s, end=end)
         try:
             yield deltas[:1]
             await asyncio.sleep(0)
@@ -220,11 +156,12 @@ class OpenAIProvider:
                 if before - turn >= TURN_S:
                     await asyncio.sleep(0)
                     turn = before = perf_counter()
-                rest = await self._next(answer, end)
+                rest = await self._next(answer, watch)
                 after = perf_counter()
                 if after - before > WAITED_S:
                     turn = after
         finally:
+            watch.close()
             await answer.aclose()
 
     async def default_model(self) -> str:
@@ -242,7 +179,7 @@ class OpenAIProvider:
         """Every connection is closed; the provider cannot be used again."""
         await self._client.close()
 
-    async def _begin(self, request: ModelRequest) -> tuple[_Answer, list[Delta]]:
+    async def _begin(self, request: ModelRequest) -> tuple[Answer, list[Delta]]:
         """One attempt, up to its first deltas. Raises one of FAILURES; leaves nothing open."""
         response = await self._client.post(
             f"{await self.address()}/chat/completions",
@@ -257,7 +194,7 @@ class OpenAIProvider:
                 }
             },
         )
-        answer = _Answer(response)
+        answer = Answer(response)
         try:
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind == "text/html":
@@ -306,19 +243,21 @@ class OpenAIProvider:
             return failure.wait_s if failure.wait_s <= MAX_WAIT_S else None
         return self._backoff_s * 2.0**tries * random.uniform(0.75, 1)
 
-    async def _next(self, answer: _Answer, end: float) -> list[Delta] | None:
-        """The next deltas, or None. Raises a ProviderError; `end` is the loop's time."""
-        idle_s = self.config.idle_timeout_s
-        until = asyncio.get_running_loop().time() + idle_s
+    async def _next(self, answer: Answer, watch: SilenceWatch) -> list[Delta] | None:
+        """The next deltas, or None. Raises a ProviderError."""
         error: ProviderError
+        watch.begin()
         try:
-            async with asyncio.timeout_at(min(until, end)):
-                return await answer.read()
-        except TimeoutError:
-            if until <= end:
-                error = silent(idle_s, self.wording, started=True)
-            else:
+            return await answer.read()
+        except asyncio.CancelledError:
+            if not watch.ends_it():
+                raise
+            if watch.too_long:
                 error = too_long(self.config.total_timeout_s, self.wording)
+            else:
+                error = silent(self.config.idle_timeout_s, self.wording, started=True)
         except FAILURES as exc:
             error = translate(exc, self.wording).error
+        finally:
+            watch.over()
         raise error  # outside `except`, as above

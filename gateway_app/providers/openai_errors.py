@@ -48,6 +48,21 @@ class WebPage(Exception):
     """HTML came where an answer was expected."""
 
 
+FAILURES: Final[tuple[type[Exception], ...]] = (
+    openai.OpenAIError,
+    httpx2.HTTPError,
+    httpx2.StreamError,
+    httpx2.InvalidURL,
+    aiohttp.ClientError,
+    OSError,
+    UnreadableAnswer,
+    ErrorInAnswer,
+    CutAnswer,
+    WebPage,
+)
+"""What an attempt may raise beside a ProviderError, and `translate` understands."""
+
+
 @dataclass(frozen=True)
 class Wording:
     """How a provider is spoken of, and what to look at when it fails."""
@@ -89,7 +104,7 @@ def translate(exc: Exception, wording: Wording) -> Failure:
     if isinstance(exc, CutAnswer):
         text = f"{wording.subject} broke off in the middle of its answer. {_SAFE} Try again."
         return Failure(ModelUnavailable(text), again=True)
-    return Failure(ModelUnavailable(_connection(exc, wording)), again=True)
+    return _connection(exc, wording)
 
 
 def _is_json(headers: Mapping[str, str]) -> bool:
@@ -119,8 +134,8 @@ def too_long(seconds: float, wording: Wording) -> ModelTimeout:
     )
 
 
-def _connection(exc: Exception, wording: Wording) -> str:
-    """The sentence for a server that cannot be talked to, from the exceptions below `exc`."""
+def _connection(exc: Exception, wording: Wording) -> Failure:
+    """The failure of a server that cannot be talked to, told by the exceptions below `exc`."""
     causes: list[BaseException] = []
     cause: BaseException | None = exc
     while cause is not None and len(causes) < 10:
@@ -130,8 +145,9 @@ def _connection(exc: Exception, wording: Wording) -> str:
     def among(*kinds: type[BaseException]) -> bool:
         return any(isinstance(cause, kinds) for cause in causes)
 
-    if among(ssl.SSLError, ssl.CertificateError, aiohttp.ClientSSLError):
-        what = "has no certificate that can be trusted"
+    safe = not among(ssl.SSLError, ssl.CertificateError, aiohttp.ClientSSLError)
+    if not safe:
+        what = "cannot be reached over a safe connection (TLS)"
     elif among(socket.gaierror, aiohttp.ClientConnectorDNSError):
         what = "cannot be found under its name"
     elif among(ConnectionRefusedError):
@@ -140,7 +156,8 @@ def _connection(exc: Exception, wording: Wording) -> str:
         what = "could not be connected to in time"
     else:
         what = "closed the connection before its answer was complete"
-    return f"{wording.subject} {what}. {_SAFE} {wording.mend_address}"
+    text = f"{wording.subject} {what}. {_SAFE} {wording.mend_address}"
+    return Failure(ModelUnavailable(text), again=safe)
 
 
 def _status_in(error: object) -> int:

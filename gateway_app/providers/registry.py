@@ -3,6 +3,8 @@
 from decimal import Decimal
 from typing import Final
 
+import httpx2
+
 from gateway_app.config import GatewayConfig
 from gateway_app.providers.base import ModelInvalid, Provider, Usage
 from gateway_app.providers.cost import cost_usd
@@ -83,4 +85,9 @@ class Providers:
             )
         mend = "Check OPENAI_BASE_URL and the network." if base_url else "Check the network."
         wording = Wording(mend_address=mend, secret=key)
-        return OpenAIProvider(self._config, api_key=key, base_url=base_url, wording=wording)
+        try:
+            return OpenAIProvider(self._config, api_key=key, base_url=base_url, wording=wording)
+        except (ValueError, httpx2.InvalidURL) as exc:
+            raise ModelInvalid(
+                "OPENAI_BASE_URL is no address. Give a full URL, such as http://HOST:PORT/v1."
+            ) from exc
