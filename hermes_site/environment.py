@@ -79,7 +79,7 @@ def _problems(text: Callable[[str], str | None]) -> Iterator[str]:
         yield "REDIS_URL cannot be read. Set it to redis://HOST:PORT/DB."
     if _bad_database(text("DATABASE_URL") or ""):
         yield "DATABASE_URL cannot be read. Set it to sqlite:///PATH or postgres://USER@HOST/NAME."
-    if (model := text("HERMES_MODEL")) and not all(model.partition(":")):
+    if (model := text("HERMES_MODEL")) and not all(model.partition(":")[:2]):
         yield f"HERMES_MODEL is {model!r}. Set it to PROVIDER:MODEL, such as local:smollm2."
 
 

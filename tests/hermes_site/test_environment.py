@@ -41,7 +41,7 @@ def test_it_takes_an_empty_variable_for_an_unset_one() -> None:
         ("DATABASE_URL", "postgres://user:secret@host", "postgres://USER@HOST/NAME"),
         ("DATABASE_URL", "sqlite:///", "sqlite:///PATH"),
         ("HERMES_MODEL", "gpt", "PROVIDER:MODEL"),
-        ("HERMES_MODEL", "openai:", "PROVIDER:MODEL"),
+        ("HERMES_MODEL", ":gpt", "PROVIDER:MODEL"),
     ],
 )
 def test_it_names_a_bad_value_and_its_mend(name: str, value: str, mend: str) -> None:

@@ -1,0 +1,77 @@
+"""`manage.py serve`: the whole product in one process."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connection, connections
+from django.utils.module_loading import import_string
+
+from gateway_app.config import gateway_config
+from gateway_app.credentials import create_login_link
+from gateway_app.serving import preflight
+from gateway_app.serving.first_start import ensure_admin, login_address
+from gateway_app.serving.locks import ServingLock
+from gateway_app.serving.server import Server
+from gateway_app.serving.static_files import collect_if_stale
+
+
+class Command(BaseCommand):
+    help = "Serves Hermes: web chat, admin, websocket and API."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="default: %(default)s")
+        parser.add_argument("--port", type=int, default=8000, help="default: %(default)s")
+        parser.add_argument("--workers", type=int, default=1, help="serving processes")
+        parser.add_argument(
+            "--migrate", action="store_true", help="first back up a SQLite file and migrate"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        address = options["host"].strip("[]")
+        preflight.check_options(address=address, workers=options["workers"])
+        preflight.check_database()
+        lock = ServingLock(connection)
+        try:
+            preflight.take_database(lock, migrate=options["migrate"], stdout=self.stdout)
+            preflight.check_channel_layer()
+            if collect_if_stale():
+                self._say("Static files were collected.")
+        except OSError as exc:
+            raise CommandError(f"{exc.filename} cannot be written: {exc.strerror}.") from exc
+        newcomer = ensure_admin(settings.ENVIRONMENT.admin_password)
+        secret = create_login_link(newcomer) if newcomer else None
+        server = Server(
+            import_string(settings.ASGI_APPLICATION),
+            address=address,
+            port=options["port"],
+            config=gateway_config(),
+            announce=lambda port: self._announce(_base_url(address, port), secret),
+            say=self._say,
+        )
+        connections.close_all()
+        server.run()
+        if server.failure:
+            raise CommandError(server.failure)
+
+    def _announce(self, base_url: str, secret: str | None) -> None:
+        """Says what is served and where; a login link, if there is one, is the last line."""
+        database = connection.settings_dict["NAME"]
+        layer = "Redis" if settings.ENVIRONMENT.redis_url else "in memory"
+        self._say(f"Hermes serves {base_url}")
+        self._say(f"Database: {connection.display_name} {database}. Channel layer: {layer}.")
+        if secret is not None:
+            self._say("Log in as admin, once, within 15 minutes:")
+            self._say(login_address(secret, base_url))
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+
+def _base_url(address: str, port: int) -> str:
+    """Where people reach this server: HERMES_PUBLIC_URL, or the address that is bound."""
+    if public_url := settings.ENVIRONMENT.public_url:
+        return str(public_url).rstrip("/")
+    name = "localhost" if address in {"0.0.0.0", "::"} else address
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"

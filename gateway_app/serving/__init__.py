@@ -1,0 +1,1 @@
+"""What `manage.py serve` does: look before it starts, run Daphne, drain."""

@@ -1,0 +1,99 @@
+"""Why `serve` would not start. Every refusal is one sentence that says the mend."""
+
+import asyncio
+import ipaddress
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import CommandError, OutputWrapper
+from django.db import Error, connection
+
+from gateway_app import readiness
+from gateway_app.migration_state import missing_migrations, unknown_migrations
+from gateway_app.serving.locks import ServingLock
+from sessions_app import clock
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches `address`. A name other than localhost may be public."""
+    try:
+        return ipaddress.ip_address(address.strip("[]")).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+def check_options(*, address: str, workers: int) -> None:
+    """The configuration fits the address it is to be served at."""
+    env = settings.ENVIRONMENT
+    if workers != 1:
+        raise CommandError("This version serves from one process. Leave --workers at 1.")
+    if env.turns != "inline":
+        raise CommandError(
+            "This version runs turns in the serving process only. Set HERMES_TURNS to inline."
+        )
+    if is_loopback(address):
+        return
+    if "*" in settings.ALLOWED_HOSTS:
+        raise CommandError(
+            f"ALLOWED_HOSTS=* on the public address {address} would let any website use this"
+            " server. List the host names that people use."
+        )
+    if not env.debug and env.secret_key is None:
+        raise CommandError(
+            f"SECRET_KEY must be set to serve at the public address {address}. Set it to a long"
+            " random text that stays the same."
+        )
+
+
+def check_database() -> None:
+    """The database answers."""
+    try:
+        connection.ensure_connection()
+    except (Error, OSError) as exc:
+        reason = str(exc).strip().splitlines()[0].rstrip(".")
+        name = connection.settings_dict["NAME"]
+        raise CommandError(f"The database {name} cannot be opened: {reason}.") from exc
+
+
+def take_database(lock: ServingLock, *, migrate: bool, stdout: OutputWrapper) -> None:
+    """The schema is this version's, and `lock` keeps migrations away.
+
+    Two servers that start together with `migrate`: one migrates, the other waits for it.
+    """
+    lock.acquire()
+    _refuse_newer()
+    if migrate and _lacks():
+        lock.release()
+        try:
+            call_command("migrate", interactive=False, backup=True, verbosity=0, stdout=stdout)
+        except CommandError:
+            lock.acquire()
+            if _lacks():
+                raise
+        lock.acquire()
+    if lacks := _lacks():
+        raise CommandError(
+            f"The database lacks {lacks}. Run `python manage.py migrate`, or start with --migrate."
+        )
+
+
+def _lacks() -> str | None:
+    """What a migration would bring."""
+    if missing := missing_migrations(connection):
+        return f"{len(missing)} migrations of this version"
+    if wrong := clock.differences(connection):
+        return f"this version's transcript clock ({', '.join(wrong)})"
+    return None
+
+
+def _refuse_newer() -> None:
+    if newer := unknown_migrations(connection):
+        raise CommandError(
+            f"The database is newer than this version of Hermes (it has {newer[-1]})."
+            " Install the version that migrated it, or restore a backup."
+        )
+
+
+def check_channel_layer() -> None:
+    if asyncio.run(readiness.channel_layer_part()) != readiness.OK:
+        raise CommandError("Redis does not answer. Check REDIS_URL, or unset it.")

@@ -1,0 +1,130 @@
+"""Daphne in this process, from the bound port to the drained end."""
+
+from daphne.server import Server as Daphne  # isort: skip  (first: it installs the reactor)
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from typing import Any, Final
+
+from daphne.endpoints import build_endpoint_description_strings
+from twisted.internet import defer, reactor
+
+from gateway_app.config import GatewayConfig
+from gateway_app.host import host
+
+logger = logging.getLogger(__name__)
+
+PONG_PATIENCE_S: Final = 30
+LEAVING_S: Final = 0.2
+"""How long closed sockets have to leave by themselves before their consumers are cancelled."""
+
+
+class Server(Daphne):
+    """Serves `application` until SIGTERM or SIGINT, then drains; `run()` returns after that.
+
+    `failure` is why it never served, in one sentence; None after an orderly end.
+    """
+
+    def __init__(
+        self,
+        application: Any,
+        *,
+        address: str,
+        port: int,
+        config: GatewayConfig,
+        announce: Callable[[int], None],
+        say: Callable[[str], None],
+    ) -> None:
+        super().__init__(
+            application,
+            endpoints=build_endpoint_description_strings(host=address, port=port),
+            signal_handlers=False,
+            websocket_timeout=-1,
+            ping_interval=config.heartbeat_ping_s,
+            ping_timeout=PONG_PATIENCE_S,
+            # above our own limit, so that a frame a little too large is answered by close 4009
+            websocket_max_message_size=2 * config.max_frame_bytes,
+            websocket_max_frame_size=2 * config.max_frame_bytes,
+            verbosity=0,
+            ready_callable=self._prepare,
+        )
+        self.address = f"{address}:{port}"
+        self.config = config
+        self.announce = announce
+        self.say = say
+        self.ports: list[Any] = []
+        self.failure: str | None = None
+        self.stopping = False
+
+    def _prepare(self) -> None:
+        """Runs when the ports are bound and the reactor does not turn yet."""
+        loop = asyncio.get_event_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        reactor.callWhenRunning(lambda: asyncio.ensure_future(self._start()))
+
+    async def _start(self) -> None:
+        try:
+            await host().start()
+        except Exception as exc:  # whatever it was: nothing is served without the gateway
+            logger.exception("The gateway did not start")
+            self.fail(f"The gateway did not start: {exc}")
+            return
+        self.announce(self.ports[0].getHost().port)
+
+    def fail(self, sentence: str) -> None:
+        self.failure = sentence
+        self.stop()
+
+    # --- Daphne's own hooks ---
+
+    def listen_success(self, port: Any) -> None:
+        super().listen_success(port)
+        self.ports.append(port)
+
+    def listen_error(self, failure: Any) -> None:
+        reason = getattr(failure.value, "socketError", failure.value)
+        self.fail(
+            f"{self.address} cannot be served: {getattr(reason, 'strerror', reason)}."
+            " Choose another --host or --port."
+        )
+
+    def stop(self) -> None:
+        """Begins the end. Once begun, further calls and signals change nothing."""
+        if not self.stopping:
+            self.stopping = True
+            super().stop()
+
+    def kill_all_applications(self) -> defer.Deferred[None]:
+        """Daphne's last act before the reactor ends, which waits for it: the drain."""
+        return defer.Deferred.fromFuture(asyncio.ensure_future(self._drain()))
+
+    async def _drain(self) -> None:
+        """Turns had their time, sockets were told and closed, the gateway is shut down."""
+        try:
+            if self.failure is None:
+                self.say(f"Stopping: running answers get up to {self.config.drain_s:g} s.")
+                await host().drain(self.config.drain_s)
+            await self._stop_listening()
+            await asyncio.sleep(LEAVING_S)
+            await self._cancel_applications()
+        finally:
+            await host().aclose()
+
+    async def _stop_listening(self) -> None:
+        closed = [defer.maybeDeferred(port.stopListening) for port in self.ports]
+        for deferred in closed:
+            await deferred.asFuture(asyncio.get_running_loop())
+
+    async def _cancel_applications(self) -> None:
+        """Ends what Daphne still runs; a consumer that ended before its socket has no task."""
+        tasks = [
+            details["application_instance"]
+            for details in self.connections.values()
+            if "application_instance" in details
+        ]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,141 @@
+"""A site in a directory of its own, run by real `manage.py` processes on a SQLite file."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PATIENCE_S = 90
+
+
+def environment(data_dir: Path, **more: str) -> dict[str, str]:
+    """The environment of a site: nothing of the test run's own configuration."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return (
+        kept | {"HERMES_DATA_DIR": str(data_dir), "PYTHONWARNINGS": "error::ResourceWarning"} | more
+    )
+
+
+def manage(data_dir: Path, *args: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    """One finished `manage.py` command, stdout and stderr joined."""
+    return subprocess.run(
+        [sys.executable, "manage.py", *args],
+        cwd=ROOT,
+        env=environment(data_dir, **env),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+class Served:
+    """A running `serve`; `said` are its lines so far."""
+
+    def __init__(self, data_dir: Path, *args: str, **env: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "serve", "--port", "0", *args],
+            cwd=ROOT,
+            env=environment(data_dir, **env),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.said: list[str] = []
+        self.watchdog = threading.Timer(PATIENCE_S, self.process.kill)
+        self.watchdog.start()
+
+    def read_until(self, start: str) -> str:
+        """The next line that begins so. Fails if the process ends before."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line.rstrip("\n"))
+            if line.startswith(start):
+                return line.rstrip("\n")
+        raise AssertionError("\n".join(self.said))
+
+    def ready(self) -> "Served":
+        self.url = self.read_until("Hermes serves").split()[-1]
+        return self
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return httpx.get(self.url + path, **options)
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Signals, then waits for the end; the exit code."""
+        self.process.send_signal(number)
+        return self.rest()
+
+    def rest(self) -> int:
+        assert self.process.stdout is not None
+        self.said += [line.rstrip("\n") for line in self.process.stdout]
+        return self.process.wait()
+
+    def close(self) -> None:
+        self.watchdog.cancel()
+        if self.process.poll() is None:
+            self.process.kill()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self.process.wait()
+
+
+class Site:
+    """A data directory and what is run on it."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.data_dir = data_dir
+        self.file = data_dir / "hermes.sqlite3"
+        self.running: list[Served] = []
+
+    def manage(self, *args: str, **env: str) -> "subprocess.CompletedProcess[str]":
+        return manage(self.data_dir, *args, **env)
+
+    def start(self, *args: str, **env: str) -> Served:
+        served = Served(self.data_dir, *args, **env)
+        self.running.append(served)
+        return served
+
+    def sql(self, statement: str, *params: Any) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(self.file)) as database:
+            rows = database.execute(statement, params).fetchall()
+            database.commit()
+        return rows
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file, to copy."""
+    data_dir = tmp_path_factory.mktemp("migrated")
+    done = manage(data_dir, "migrate", "--verbosity", "0")
+    assert done.returncode == 0, done.stdout
+    return data_dir / "hermes.sqlite3"
+
+
+@pytest.fixture
+def empty_site(tmp_path: Path) -> Iterator[Site]:
+    """A site before its first migration."""
+    site = Site(tmp_path / "data")
+    yield site
+    for served in site.running:
+        served.close()
+
+
+@pytest.fixture
+def site(empty_site: Site, migrated: Path) -> Site:
+    """A migrated site without users."""
+    empty_site.data_dir.mkdir()
+    shutil.copyfile(migrated, empty_site.file)
+    return empty_site
