@@ -3,6 +3,7 @@
 from django.db import transaction
 
 from gateway_app.models import DEFAULT_PROMPT, Agent, AgentVersion
+from sessions_app.errors import MessageInvalid
 
 
 def ensure_default_agent() -> None:
@@ -12,6 +13,45 @@ def ensure_default_agent() -> None:
     with transaction.atomic():
         agent = Agent.objects.create(slug="main", name="Assistant", is_default=True)
         AgentVersion.objects.create(agent=agent, number=1, system_prompt=DEFAULT_PROMPT)
+
+
+def create_agent(
+    *,
+    slug: str,
+    name: str,
+    model: str,
+    system_prompt: str,
+    temperature: float | None,
+    max_output_tokens: int | None,
+    created_by_id: int | None,
+) -> Agent:
+    """A new agent stands with its version 1. Raises IntegrityError for a slug that is taken."""
+    with transaction.atomic():
+        agent = Agent.objects.create(slug=slug, name=name)
+        AgentVersion.objects.create(
+            agent=agent,
+            number=1,
+            model=model,
+            system_prompt=system_prompt,
+            temperature=temperature,
+            max_output_tokens=max_output_tokens,
+            created_by_id=created_by_id,
+        )
+    return agent
+
+
+def rename_agent(*, agent: Agent, name: str) -> None:
+    """People read the new name from now on; no version is made, for no model sees a name."""
+    Agent.objects.filter(pk=agent.pk).update(name=name)
+
+
+def make_default_agent(*, agent: Agent) -> None:
+    """New sessions begin with this agent, and with no other."""
+    with transaction.atomic():
+        # all of them, in order: two switches at once must not both find no default
+        list(Agent.objects.select_for_update(no_key=True).order_by("pk").values_list("pk"))
+        Agent.objects.filter(is_default=True).exclude(pk=agent.pk).update(is_default=False)
+        Agent.objects.filter(pk=agent.pk).update(is_default=True)
 
 
 def save_agent_version(
@@ -45,3 +85,14 @@ def save_agent_version(
         locked.current_version = number
         locked.save(update_fields=["current_version"])
     return version
+
+
+def agent_slug(asked: str | None) -> str:
+    """The slug of the agent that was asked for, or of the default one. Raises MessageInvalid."""
+    agents = Agent.objects.filter(slug=asked) if asked else Agent.objects.filter(is_default=True)
+    slug = agents.values_list("slug", flat=True).first()
+    if slug is None:
+        raise MessageInvalid(
+            f"There is no agent {asked!r}." if asked else "There is no default agent."
+        )
+    return slug

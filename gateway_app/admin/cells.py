@@ -1,0 +1,163 @@
+"""Small pieces of HTML for lists and facts. Everything from a row is escaped by format_html."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from gateway_app.admin import words
+from gateway_app.admin.words import Word
+from gateway_app.models import Turn
+
+NOTHING: Final = "–"
+RIBBON_WIDTH: Final = 56
+
+
+def icon(name: str) -> SafeString:
+    """An icon beside a word; readers hear the word alone."""
+    if name == "dot":
+        return SafeString('<span class="h-dot" aria-hidden="true"></span>')
+    return format_html(
+        '<svg class="h-icon" aria-hidden="true"><use href="#i-{}"></use></svg>', name
+    )
+
+
+def mark(word: Word) -> SafeString:
+    """Icon + word, in the word's tone."""
+    drawn, tone = icon(word.icon) if word.icon else "", word.tone or "plain"
+    return format_html('<span class="h-mark h-tone-{}">{}{}</span>', tone, drawn, word.text)
+
+
+def two_lines(first: object, second: object) -> SafeString:
+    """A value with a quiet line below it; the line is left out where it is empty."""
+    if not second:
+        return format_html("{}", first)
+    return format_html('{}<span class="h-second">{}</span>', first, second)
+
+
+def link(url: str, text: object) -> SafeString:
+    return format_html('<a href="{}"><bdi>{}</bdi></a>', url, text)
+
+
+def value(text: str) -> SafeString:
+    """A value with its unit, kept together in either direction of writing."""
+    return format_html("<bdi>{}</bdi>", text)
+
+
+def code(text: str) -> SafeString:
+    return format_html('<code class="h-code" dir="ltr">{}</code>', text)
+
+
+def _age(moment: datetime) -> str:
+    seconds = (timezone.now() - moment).total_seconds()
+    if seconds < 0 or seconds >= 86_400:
+        return date_format(timezone.localtime(moment), "j M Y")
+    if seconds < 60:
+        return "just now"
+    return f"{int(seconds // 60)} min ago" if seconds < 3600 else f"{int(seconds // 3600)} h ago"
+
+
+def moment(at: datetime | None) -> SafeString | str:
+    """Relative up to a day, then a date; the full time in the title."""
+    if at is None:
+        return NOTHING
+    full = date_format(timezone.localtime(at), "j M Y, H:i:s e")
+    return format_html('<time datetime="{}" title="{}">{}</time>', at.isoformat(), full, _age(at))
+
+
+def milliseconds(ms: int | None) -> SafeString | str:
+    if ms is None:
+        return NOTHING
+    if ms < 1000:
+        return value(f"{ms} ms")
+    seconds = ms / 1000
+    return value(f"{seconds:.1f} s" if seconds < 60 else f"{ms // 60_000} min {ms // 1000 % 60} s")
+
+
+def short_count(count: int) -> str:
+    """`7.9k`: a number of tokens short enough for a line."""
+    for size, unit in ((1_000_000, "M"), (1000, "k")):
+        if count >= size:
+            return f"{count / size:.1f}".removesuffix(".0") + unit
+    return str(count)
+
+
+def dollars(cost: Decimal | None) -> SafeString | str:
+    """Rounded to what the size of the sum deserves; an unknown cost is not a 0."""
+    if cost is None:
+        return NOTHING
+    places = 2 if cost >= 1 or cost == 0 else 4
+    return value("< $0.0001" if 0 < cost < Decimal("0.0001") else f"${cost:.{places}f}")
+
+
+def cached_percent(input_tokens: int | None, cached_tokens: int | None) -> int | None:
+    """The cached share of the input, or None where it is not known."""
+    if not input_tokens or cached_tokens is None:
+        return None
+    return min(100, cached_tokens * 100 // input_tokens)
+
+
+def ribbon(turn: Turn) -> SafeString | str:
+    """Cached, new and output tokens as shares of one bar; nothing where the cache is unknown."""
+    percent = cached_percent(turn.input_tokens, turn.cached_tokens)
+    if percent is None or turn.input_tokens is None or turn.cached_tokens is None:
+        return ""
+    new = max(0, turn.input_tokens - turn.cached_tokens)
+    shares = (turn.cached_tokens, new, turn.output_tokens or 0)
+    scale, start, bars = RIBBON_WIDTH / (sum(shares) or 1), 0.0, []
+    for name, share in zip(("cached", "new", "output"), shares, strict=True):
+        bars.append((name, f"{start:.2f}", f"{share * scale:.2f}"))
+        start += share * scale
+    sentence = f"{shares[0]} cached, {shares[1]} new, {shares[2]} output tokens"
+    return format_html(
+        '<svg class="h-ribbon" viewBox="0 0 56 6" role="img" aria-label="{}">{}</svg>',
+        sentence,
+        format_html_join(
+            "", '<rect class="h-ribbon-{}" x="{}" y="0" width="{}" height="6"></rect>', bars
+        ),
+    )
+
+
+def cached_share(turn: Turn) -> SafeString | str:
+    percent = cached_percent(turn.input_tokens, turn.cached_tokens)
+    return NOTHING if percent is None else format_html("{} <bdi>{} %</bdi>", ribbon(turn), percent)
+
+
+def tokens(turn: Turn) -> SafeString | str:
+    """`7.9k in, 210 out`; the sides that the provider told."""
+    sides = ((turn.input_tokens, "in"), (turn.output_tokens, "out"))
+    told = [f"{short_count(count)} {side}" for count, side in sides if count is not None]
+    return value(", ".join(told)) if told else NOTHING
+
+
+def _verdict(name: str, reason: str) -> SafeString:
+    marked = mark(words.word_of(words.VERDICTS, name))
+    if not reason:
+        return marked
+    why = words.REASONS.get(reason, reason)
+    return format_html('{} <span class="h-why">{}</span>', marked, why)
+
+
+def verdict(turn: Turn) -> SafeString | str:
+    """What the guard said first, why, and the worst it said later in the same turn."""
+    if not turn.verdict:
+        return NOTHING
+    first = _verdict(turn.verdict, turn.reason)
+    worst = (turn.worst_verdict, turn.worst_reason)
+    if turn.worst_verdict in {"", "new", "reuse"} or worst == (turn.verdict, turn.reason):
+        return first
+    return format_html(
+        '{}<span class="h-second">then {}</span>',
+        first,
+        _verdict(turn.worst_verdict, turn.worst_reason),
+    )
+
+
+def turn_state(turn: Turn) -> SafeString:
+    """Icon + word; a failed turn also says of what, in words."""
+    state = mark(words.word_of(words.TURN_STATES, turn.state))
+    return two_lines(state, words.ERRORS.get(turn.error_code, turn.error_code))

@@ -1,0 +1,115 @@
+"""A message's stored parts as plain text to show, whatever a raw writer put there."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+SHOWN_CHARACTERS: Final = 50_000
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+Shape = Literal["text", "reasoning", "call", "result", "failed", "facts", "raw"]
+
+
+@dataclass(frozen=True, slots=True)
+class PartView:
+    """One part: `text` is shown as it is, escaped; `cut` characters of it are left out."""
+
+    shape: Shape
+    text: str
+    title: str = ""
+    cut: int = 0
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+def printable(text: str) -> str:
+    """`text` as any response can carry it: a lone surrogate becomes the replacement character."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def _shown(shape: Shape, text: str, title: str = "") -> PartView:
+    text = printable(text)
+    left_out = max(0, len(text) - SHOWN_CHARACTERS)
+    return PartView(shape, text[:SHOWN_CHARACTERS], printable(title), left_out)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=2)
+    except RecursionError:
+        return "Nested too deeply to be shown."
+
+
+def _tool_names(tools: Any) -> str:
+    """The names in a list of tools, which are names or schemas."""
+    if not isinstance(tools, list):
+        return _as_text(tools)
+    names = [tool.get("name", tool) if isinstance(tool, Mapping) else tool for tool in tools]
+    return ", ".join(_as_text(name) for name in names) or "none"
+
+
+def _facts(part: Mapping[str, Any]) -> PartView:
+    facts = [
+        (name, _tool_names(value) if name == "tools" else _as_text(value))
+        for name, value in part.items()
+        if name != "type"
+    ]
+    return PartView(
+        "facts", "", facts=tuple((printable(name), printable(text)) for name, text in facts)
+    )
+
+
+def _view(part: Any, tool_names: Mapping[str, str]) -> PartView:
+    if not isinstance(part, Mapping):
+        return _shown("raw", _as_text(part))
+    match part.get("type"):
+        case "text" if "text" in part:
+            return _shown("text", _as_text(part["text"]))
+        case "reasoning" if "text" in part:
+            return _shown("reasoning", _as_text(part["text"]))
+        case "tool_call" if "name" in part:
+            return _shown("call", _as_text(part.get("arguments", "")), _as_text(part["name"]))
+        case "tool_result" if "content" in part:
+            shape: Shape = "failed" if part.get("error") else "result"
+            name = tool_names.get(str(part.get("callId")), "")
+            error = part["error"] if isinstance(part.get("error"), str) else ""
+            text = "\n".join(filter(None, (error, _as_text(part["content"]))))
+            return _shown(shape, text, name)
+        case "session_meta":
+            return _facts(part)
+    return _shown("raw", _as_text(part))
+
+
+def load_parts(text: str) -> Any:
+    """The stored JSON, or its text where Python cannot read what the database took for JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def view_parts(parts: Any, tool_names: Mapping[str, str]) -> list[PartView]:
+    """Every part, in order; something that is no list is one part. `tool_names` is by call id."""
+    listed = parts if isinstance(parts, list) else [parts]
+    return [_view(part, tool_names) for part in listed]
+
+
+def called_tools(parts: Any) -> dict[str, str]:
+    """Call id -> tool name, of the calls in these parts."""
+    if not isinstance(parts, list):
+        return {}
+    calls = [part for part in parts if isinstance(part, Mapping)]
+    return {
+        str(call.get("id")): _as_text(call.get("name"))
+        for call in calls
+        if call.get("type") == "tool_call"
+    }
+
+
+def plain_text(parts: Any) -> str:
+    """The text parts alone, for a line in a list."""
+    views = view_parts(parts, {})
+    return "\n".join(view.text for view in views if view.shape == "text")

@@ -1,0 +1,143 @@
+"""API tokens: made and revoked here; a token's text is shown once, in the answer that made it."""
+
+from typing import Any, cast
+
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from gateway_app import credentials
+from gateway_app.admin import cells, words
+from gateway_app.models import ApiToken
+
+
+class TokenStateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "is"
+
+    def lookups(
+        self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]
+    ) -> list[tuple[str, str]]:
+        return [(value, word.text) for value, word in words.TOKEN_STATES.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> QuerySet[ApiToken]:
+        expired = {"revoked_at": None, "expires_at__lte": timezone.now()}
+        match self.value():
+            case "revoked":
+                return queryset.exclude(revoked_at=None)
+            case "expired":
+                return queryset.filter(**expired)
+            case "live":
+                return queryset.filter(revoked_at=None).exclude(**expired)
+        return queryset
+
+
+def state_of(token: ApiToken) -> str:
+    if token.revoked_at:
+        return "revoked"
+    return "expired" if token.expires_at and token.expires_at <= timezone.now() else "live"
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
+    """A token acts as its owner: staff make their own, superusers anybody's."""
+
+    list_display = (
+        "shown_prefix", "name", "user", "state_cell", "created", "used", "expires", "revoked",
+    )  # fmt: skip
+    list_filter = (TokenStateFilter,)
+    list_select_related = ("user",)
+    search_fields = ("prefix", "name", "user__username")
+    autocomplete_fields = ("user",)
+    ordering = ("-created_at", "-pk")
+    show_full_result_count = False
+    actions = ("revoke",)
+
+    def get_fieldsets(self, request: HttpRequest, obj: ApiToken | None = None) -> Any:
+        if obj is not None:
+            return [(None, {"fields": ["shown_prefix", *self.list_display[1:]]})]
+        owned = ["user"] if _is_superuser(request) else []
+        return [(None, {"fields": [*owned, "name", "expires_at"]})]
+
+    def has_change_permission(self, request: HttpRequest, obj: ApiToken | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: ApiToken | None = None) -> bool:
+        """A revoked token stays listed: it is the record of who could enter."""
+        return False
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("gateway_app.change_apitoken")
+
+    def save_model(self, request: HttpRequest, obj: ApiToken, form: Any, change: bool) -> None:
+        """The token exists; its text goes to `response_add` with the object, and nowhere else."""
+        user = obj.user if _is_superuser(request) else cast(User, request.user)
+        text = credentials.create_token(user=user, name=obj.name, expires_at=obj.expires_at)
+        stored = ApiToken.objects.filter(user=user, prefix=text[: credentials.SHOWN_CHARACTERS])
+        made = stored.latest("pk")
+        obj.pk, obj.user, obj.prefix = made.pk, user, made.prefix
+        obj.__dict__["made_text"] = text
+
+    def response_add(
+        self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Shows the text in this one answer; it passes no message store, cookie or cache."""
+        response = TemplateResponse(
+            request,
+            "admin/gateway_app/apitoken/made.html",
+            {
+                **self.admin_site.each_context(request),
+                "title": "API token made",
+                "opts": self.opts,
+                "token": obj,
+                "text": obj.__dict__.pop("made_text"),
+            },
+        )
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    @admin.action(description="Revoke the selected API tokens", permissions=["revoke"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
+        live = list(queryset.filter(revoked_at=None))
+        for token in live:
+            credentials.revoke_token(token)
+            self.log_change(request, token, "Revoked.")
+        count = len(live)
+        self.message_user(
+            request,
+            f"{count} API token{'' if count == 1 else 's'} revoked. Nobody enters with "
+            f"{'it' if count == 1 else 'them'} any more.",
+            messages.SUCCESS,
+        )
+
+    @admin.display(description="prefix", ordering="prefix")
+    def shown_prefix(self, token: ApiToken) -> SafeString:
+        return cells.code(f"{token.prefix}…")
+
+    @admin.display(description="state")
+    def state_cell(self, token: ApiToken) -> SafeString:
+        return cells.mark(words.word_of(words.TOKEN_STATES, state_of(token)))
+
+    @admin.display(description="created", ordering="created_at")
+    def created(self, token: ApiToken) -> SafeString | str:
+        return cells.moment(token.created_at)
+
+    @admin.display(description="last used", ordering="last_used_at")
+    def used(self, token: ApiToken) -> SafeString | str:
+        return cells.moment(token.last_used_at)
+
+    @admin.display(description="expires", ordering="expires_at")
+    def expires(self, token: ApiToken) -> SafeString | str:
+        return cells.moment(token.expires_at)
+
+    @admin.display(description="revoked", ordering="revoked_at")
+    def revoked(self, token: ApiToken) -> SafeString | str:
+        return cells.moment(token.revoked_at)
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    return bool(request.user.is_active and request.user.is_superuser)
