@@ -120,6 +120,8 @@ class RecordedRequest:
     body: bytes
     headers: Mapping[str, str]
     at: float
+    peer: object = None
+    """The client's side of the connection: equal for requests over the same one."""
     started: Gate = field(default_factory=Gate)
     """Released when the first byte of the answer's body went out."""
     ended: Gate = field(default_factory=Gate)
@@ -158,7 +160,6 @@ class FakeModelServer:
         self.requests: list[RecordedRequest] = []
         """The chat requests, in order of arrival."""
         self.model_lists = 0
-        self.connections = 0
 
     # the test's side
 
@@ -240,6 +241,7 @@ class FakeModelServer:
             body=await request.read(),
             headers={name.lower(): value for name, value in request.headers.items()},
             at=time.monotonic(),
+            peer=request.transport and request.transport.get_extra_info("peername"),
         )
         with self._lock:
             self.requests.append(record)

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Final, TypeVar
@@ -97,7 +98,7 @@ class OpenAIProvider:
         """`base_url` None: OpenAI's own. `backoff_s`: the first pause before a second attempt."""
         self.name = name
         self.config = config
-        self.wording = wording or Wording()
+        self.wording = replace(wording or Wording(), secret=api_key)
         self._key = api_key or NO_KEY
         self._base_url, login = _split_login((base_url or OPENAI_URL).rstrip("/"))
         official = urlsplit(self._base_url).hostname == "api.openai.com"

@@ -31,7 +31,7 @@ RETRIED_STATUSES: Final = frozenset({408, 409, 429})
 
 _CONTEXT: Final = re.compile(
     r"context_length_exceeded|exceed_context_size|context (length|window|size)"
-    r"|maximum context|prompt is too long|too many tokens",
+    r"|maximum (context|number of tokens)|prompt is too long|too many tokens",
     re.IGNORECASE,
 )
 _REFUSED: Final = re.compile(r"content_filter|content_policy|moderation", re.IGNORECASE)
@@ -195,7 +195,7 @@ def _status(status: int, body: object, headers: Mapping[str, str], wording: Word
     if status == 404:
         text = f"{who} does not know this model. {_SAFE} Choose another model."
         return Failure(ModelInvalid(text))
-    if status == 429 and _QUOTA.search(told):
+    if status == 402 or (status == 429 and _QUOTA.search(told)):
         text = f"The account at the model provider has no credit left. {_SAFE} Ask its owner."
         return Failure(ModelRateLimited(text))
     if status == 429:

@@ -84,7 +84,7 @@ class Providers:
                 "OPENAI_API_KEY holds characters that no key has. Set it again and restart."
             )
         mend = "Check OPENAI_BASE_URL and the network." if base_url else "Check the network."
-        wording = Wording(mend_address=mend, secret=key)
+        wording = Wording(mend_address=mend)
         try:
             return OpenAIProvider(self._config, api_key=key, base_url=base_url, wording=wording)
         except (ValueError, httpx2.InvalidURL) as exc:
