@@ -1,0 +1,170 @@
+"""One turn of the agent: model step, tool calls, results, ... , final answer.
+
+Pure async: it knows its port and the provider, and neither Django nor sockets. What a person may
+have seen so far stands in the `Draft`, so that whoever stops the loop can keep it.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, cast
+from uuid import UUID
+
+from gateway_app.providers.base import (
+    Delta,
+    Finish,
+    ModelInvalid,
+    ModelRequest,
+    ProviderError,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    Usage,
+)
+
+MAX_STEPS: Final = 12
+_EMPTY_RETRIES: Final = 1
+
+
+class StepLimit(ProviderError):
+    """The agent called tools too many times in one turn."""
+
+    code = "limit"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call as the model made it; `arguments` is its JSON text, as sent."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    call_id: str
+    content: str
+    error: bool = False
+
+
+@dataclass(slots=True)
+class Draft:
+    """The answer of one model step as far as it has come."""
+
+    message_id: UUID
+    text: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    finish: str | None = None
+    text_open: bool = False
+    reasoning_open: bool = False
+
+    @property
+    def empty(self) -> bool:
+        return not (self.calls or "".join(self.text).strip())
+
+    def parts(self) -> list[dict[str, Any]]:
+        """The parts of its message row: reasoning, text, tool calls."""
+        parts: list[dict[str, Any]] = []
+        if self.reasoning:
+            parts.append({"type": "reasoning", "text": "".join(self.reasoning)})
+        if self.text:
+            parts.append({"type": "text", "text": "".join(self.text)})
+        parts += [
+            {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}
+            for call in self.calls
+        ]
+        return parts
+
+
+class Port(Protocol):
+    """What a turn gives its agent."""
+
+    def new_draft(self) -> Draft:
+        """The draft of the next step; from now on it is the turn's current one."""
+        ...
+
+    async def next_request(self) -> ModelRequest:
+        """The next request, coherent with the transcript as it is now."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Delta]]:
+        """The provider's answer."""
+        ...
+
+    def show_text(self, draft: Draft, text: str) -> None: ...
+
+    def show_reasoning(self, draft: Draft, text: str) -> None: ...
+
+    def count_usage(self, usage: Usage) -> None: ...
+
+    async def call_tool(self, call: ToolCall) -> ToolResult: ...
+
+    async def commit_step(self, draft: Draft, results: Sequence[ToolResult]) -> None:
+        """The calls and their results are durable before the next model call."""
+        ...
+
+
+async def run_turn(port: Port) -> Draft:
+    """The final answer. Raises ProviderError; cancelling leaves the draft as it stood."""
+    retries = 0
+    for _ in range(MAX_STEPS):
+        draft = await _model_step(port)
+        if draft.empty and not draft.reasoning and retries < _EMPTY_RETRIES:
+            retries += 1
+            continue
+        if draft.empty:
+            raise ModelInvalid("The model gave an empty answer. Your message is kept; try again.")
+        if not draft.calls:
+            return draft
+        results = [await port.call_tool(call) for call in draft.calls]
+        await port.commit_step(draft, results)
+    raise StepLimit(
+        f"The agent used tools {MAX_STEPS} times without an answer and was stopped. "
+        "Ask for less at once."
+    )
+
+
+async def _model_step(port: Port) -> Draft:
+    draft = port.new_draft()
+    request = await port.next_request()
+    calls: dict[int, _CallPieces] = {}
+    stream = cast("Any", port.stream(request))
+    async with aclosing(stream):
+        async for batch in stream:
+            for delta in batch:
+                _take(port, draft, calls, delta)
+    draft.calls = [calls[index].whole(index) for index in sorted(calls)]
+    return draft
+
+
+@dataclass(slots=True)
+class _CallPieces:
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+    def whole(self, index: int) -> ToolCall:
+        return ToolCall(self.id or f"call_{index}", self.name, "".join(self.arguments) or "{}")
+
+
+def _take(port: Port, draft: Draft, calls: dict[int, _CallPieces], delta: Delta) -> None:
+    match delta:
+        case TextDelta(text) if text:
+            draft.text.append(text)
+            port.show_text(draft, text)
+        case ReasoningDelta(text) if text:
+            draft.reasoning.append(text)
+            port.show_reasoning(draft, text)
+        case ToolCallDelta(index, call_id, name, arguments):
+            pieces = calls.setdefault(index, _CallPieces())
+            pieces.id = pieces.id or call_id or ""
+            pieces.name = pieces.name or name or ""
+            pieces.arguments.append(arguments)
+        case Usage():
+            port.count_usage(delta)
+        case Finish(reason):
+            draft.finish = reason
+        case _:
+            pass

@@ -1,0 +1,269 @@
+"""The agent cache of a process, and the coherence guard that keeps it right.
+
+A cached agent is at a baseline: the revision and the incarnation of the transcript it contains.
+Two paths change it, both refused unless its baseline is the one the change starts from:
+
+* the receiver of `transcript_committed` (this process's own commits), which never reads;
+* the guard, before every model call, which reads the clock and, if it moved, what changed.
+
+Signals are speed; the guard is correctness. Receivers run on database threads, so each agent has a
+lock, and nothing here touches an event loop.
+"""
+
+import hashlib
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from gateway_app.cached_agent import (
+    CachedAgent,
+    GuardRefused,
+    Profile,
+    Reason,
+    SentRecord,
+    Verdict,
+    extend_digest,
+)
+from sessions_app.selectors import LoadedRows, SessionClock, read_changed, read_clock, read_visible
+from sessions_app.signals import TranscriptCommit, TranscriptRow
+
+_TRIES: Final = 5
+
+
+class ConfigChanged(Exception):
+    """The session's agent or model is not that of the profile: load the profile anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedRequest:
+    """A request's messages and what the guard found out about them."""
+
+    verdict: Verdict
+    reason: Reason
+    baseline: int | None
+    """The revision the cached agent had before; None: it was not cached."""
+    revision: int
+    pieces: tuple[str, ...]
+    record: SentRecord
+    news: tuple[TranscriptRow, ...] = ()
+    """Rows the guard was the first of this process to meet."""
+
+
+def _starts_with(
+    pieces: tuple[str, ...], record: SentRecord | None, sent: tuple[str, ...] | None
+) -> bool:
+    """Whether the request starts with the one before: by its stored digest, or by itself."""
+    if record is None:
+        return sent is not None and pieces[: len(sent)] == sent
+    if len(pieces) < record.rows:
+        return False
+    digest = hashlib.sha256()
+    extend_digest(digest, pieces[: record.rows])
+    return bool(digest.hexdigest() == record.digest)
+
+
+class AgentCache:
+    """The warm agents of one process, by session id; bounded by entries, idle time and bytes."""
+
+    def __init__(self, *, entries: int, idle_s: float, size_bytes: int) -> None:
+        self.entries, self.idle_s, self.size_bytes = entries, idle_s, size_bytes
+        self._agents: OrderedDict[UUID, CachedAgent] = OrderedDict()
+        self._pins: Counter[UUID] = Counter()
+        self._lock = threading.Lock()
+        self.verdicts: dict[tuple[str, str], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._agents)
+
+    def get(self, session_id: UUID) -> CachedAgent | None:
+        """The session's warm agent, now the most recently used."""
+        with self._lock:
+            agent = self._agents.get(session_id)
+            if agent is not None:
+                self._agents.move_to_end(session_id)
+                agent.used_at = time.monotonic()
+            return agent
+
+    def pin(self, session_id: UUID) -> None:
+        """A run uses the session's agent, now or soon: it is not evicted until `unpin`."""
+        with self._lock:
+            self._pins[session_id] += 1
+
+    def unpin(self, session_id: UUID) -> None:
+        with self._lock:
+            self._pins[session_id] -= 1
+            if self._pins[session_id] <= 0:
+                del self._pins[session_id]
+
+    def evict(self, session_id: UUID) -> bool:
+        """Drops one agent, unless it runs."""
+        with self._lock:
+            if session_id not in self._agents or session_id in self._pins:
+                return False
+            del self._agents[session_id]
+        return True
+
+    def sweep(self) -> int:
+        """Drops what is idle or over the bounds, least recently used first; how many."""
+        dropped: list[CachedAgent] = []
+        with self._lock:
+            total = sum(agent.size_bytes for agent in self._agents.values())
+            oldest = time.monotonic() - self.idle_s
+            for session_id, agent in list(self._agents.items()):
+                over = len(self._agents) > self.entries or total > self.size_bytes
+                if session_id not in self._pins and (over or agent.used_at < oldest):
+                    total -= agent.size_bytes
+                    dropped.append(self._agents.pop(session_id))
+        return len(dropped)
+
+    def rebaseline(self, commit: TranscriptCommit) -> bool:
+        """Applies one of this process's own commits by compare-and-advance; False if no fit."""
+        if commit.removed:
+            return False
+        with self._lock:
+            agent = self._agents.get(commit.session_id)
+        return agent is not None and agent.apply(
+            (commit.from_revision, commit.incarnation),
+            (commit.revision, commit.incarnation),
+            commit.rows,
+        )
+
+    def guard(
+        self,
+        session_id: UUID,
+        profile: Profile,
+        *,
+        block: int | None,
+        generation: int,
+        last_sent: Callable[[UUID], SentRecord | None],
+    ) -> GuardedRequest:
+        """The messages of the next request, coherent with the database as it is now.
+
+        `block` and `generation` are the run's. `last_sent` reads the stored record of the session's
+        last request; it is asked only where this process did not send that request itself.
+        Sync; reads on the current thread's connection, in autocommit: one statement when nothing
+        moved, two when rows changed. Raises GuardRefused, ConfigChanged.
+        """
+        agent = self.get(session_id)
+        cold = agent is None
+        if agent is None:
+            agent = self._admit(CachedAgent(session_id, profile.wire, profile.signature))
+        before = None if cold else agent.baseline[0]
+        if agent.wire is not profile.wire:
+            with agent.lock:
+                agent.wire, agent.baseline = profile.wire, (-1, 0)
+        agent.signature = profile.signature
+        clock, news, loaded = self._synchronise(agent, profile)
+        pieces = agent.request(block)
+        verdict, reason = self._judge(
+            agent, pieces, loaded, cold=cold, moved=news is not None,
+            record=self._record_of_others(agent, generation, last_sent),
+        )  # fmt: skip
+        self._count(verdict, reason)
+        return GuardedRequest(
+            verdict=verdict,
+            reason=reason,
+            baseline=before,
+            revision=clock.revision,
+            pieces=pieces,
+            record=agent.mark_sent(pieces, clock.revision, generation),
+            news=news or (),
+        )
+
+    def _admit(self, agent: CachedAgent) -> CachedAgent:
+        with self._lock:
+            kept = self._agents.setdefault(agent.session_id, agent)
+        self.sweep()
+        return kept
+
+    def _synchronise(
+        self, agent: CachedAgent, profile: Profile
+    ) -> tuple[SessionClock, tuple[TranscriptRow, ...] | None, LoadedRows | None]:
+        """The agent is at the clock that is returned; with the changed rows, or the whole load."""
+        for tried in range(_TRIES):
+            clock = self._checked(read_clock(agent.session_id), profile)
+            base = agent.baseline
+            if base == (clock.revision, clock.incarnation):
+                return clock, None, None
+            patch = base[1] == clock.incarnation and clock.removed_revision <= base[0]
+            # a receiver may advance the agent between reading and applying: then look again,
+            # and hold it still for the last try
+            if tried == _TRIES - 1:
+                agent.lock.acquire()
+            try:
+                base = agent.baseline
+                found = (
+                    read_changed(agent.session_id, base[0])
+                    if patch
+                    else read_visible(agent.session_id)
+                )
+                clock = self._checked(found.clock if found else None, profile)
+                assert found is not None
+                to = (clock.revision, clock.incarnation)
+                if patch and (base[1] != clock.incarnation or clock.removed_revision > base[0]):
+                    continue
+                if to == base:
+                    return clock, None, None
+                if patch and agent.apply(base, to, found.rows):
+                    return clock, found.rows, None
+                if not patch and agent.replace(base, to, found.rows):
+                    return clock, (), found
+            finally:
+                if tried == _TRIES - 1:
+                    agent.lock.release()
+        raise GuardRefused(
+            Reason.UNREADABLE, "This conversation changes too fast to be read. Send again."
+        )
+
+    def _checked(self, clock: SessionClock | None, profile: Profile) -> SessionClock:
+        if clock is None or clock.deleted:
+            raise GuardRefused(Reason.DELETED, "This conversation was deleted.")
+        if clock.ended:
+            raise GuardRefused(Reason.ENDED, "This conversation has ended.")
+        if clock.config != profile.config:
+            raise ConfigChanged
+        return clock
+
+    def _record_of_others(
+        self,
+        agent: CachedAgent,
+        generation: int,
+        last_sent: Callable[[UUID], SentRecord | None],
+    ) -> SentRecord | None:
+        """The stored record, where another process (or an earlier life) may have sent last."""
+        if agent.sent is not None and generation - agent.sent_generation <= 1:
+            return None
+        return last_sent(agent.session_id)
+
+    def _judge(
+        self,
+        agent: CachedAgent,
+        pieces: tuple[str, ...],
+        loaded: LoadedRows | None,
+        *,
+        cold: bool,
+        moved: bool,
+        record: SentRecord | None,
+    ) -> tuple[Verdict, Reason]:
+        """Names what happened, by comparing the new request with the one that was sent before."""
+        if record is None and agent.sent is None:
+            return Verdict.NEW, Reason.NONE
+        signature = record.signature if record else agent.sent_signature
+        if signature != agent.signature:
+            return Verdict.REBUILD, Reason.RECONFIGURED
+        if not _starts_with(pieces, record, agent.sent):
+            summarised = bool(record and loaded and loaded.summarised_at > record.revision)
+            compacted = summarised or (agent.sent is not None and agent.compacted)
+            return Verdict.REBUILD, Reason.COMPACTED if compacted else Reason.REWRITTEN
+        if cold:
+            return Verdict.RELOAD, Reason.NONE
+        return (Verdict.CATCH_UP if moved else Verdict.REUSE), Reason.NONE
+
+    def _count(self, verdict: Verdict, reason: Reason) -> None:
+        with self._lock:
+            key = (verdict.value, reason.value)
+            self.verdicts[key] = self.verdicts.get(key, 0) + 1

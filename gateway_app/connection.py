@@ -1,0 +1,43 @@
+"""One websocket after its handshake: who it is, what it watches, what it may still send."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from gateway_app.outbox import Outbox
+from gateway_app.subscriptions import Subscription
+
+if TYPE_CHECKING:
+    from gateway_app.host import GatewayHost
+
+
+@dataclass(eq=False)
+class Connection:
+    """`close` ends the socket with a close code; `greeted` is set by `hello`."""
+
+    host: "GatewayHost"
+    user_id: int
+    user_name: str
+    credential: Any
+    outbox: Outbox
+    close: Callable[[int], Awaitable[None]]
+    greeted: bool = False
+
+    def watch(self, session_id: UUID) -> Subscription:
+        """A subscription that is attached to the hub but sends nothing until it is started."""
+        self.unwatch(session_id)
+        subscription = Subscription(session_id, self.outbox)
+        self.outbox.add(subscription)
+        self.host.hub.attach(subscription)
+        return subscription
+
+    def unwatch(self, session_id: UUID) -> None:
+        """The session is not sent any more."""
+        if subscription := self.outbox.drop(session_id):
+            self.host.hub.detach(subscription)
+
+    def end(self) -> None:
+        """The socket is gone: nothing is sent, nothing is watched."""
+        for session_id in list(self.outbox.subscriptions):
+            self.unwatch(session_id)

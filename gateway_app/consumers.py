@@ -1,0 +1,191 @@
+"""The websocket consumer: parse, delegate, send. It never awaits a turn; the runner owns those."""
+
+import asyncio
+import logging
+from time import monotonic
+from typing import Any, Final
+
+from channels.consumer import AsyncConsumer
+from django.db import DatabaseError
+
+from gateway_app import credentials, protocol
+from gateway_app.connection import Connection
+from gateway_app.errors import GatewayError
+from gateway_app.host import host
+from gateway_app.outbox import Outbox
+from gateway_app.protocol import FrameError
+from gateway_app.socket_commands import COMMANDS
+from sessions_app.errors import SessionEnded, SessionError
+
+logger: Final = logging.getLogger(__name__)
+
+REVOKED: Final = 4001
+POLICY: Final = 4008
+TOO_LARGE: Final = 4009
+FAULT: Final = 4011
+RESTART: Final = 4012
+LAGGING: Final = 4013
+
+
+class GatewayConsumer(AsyncConsumer):
+    """One socket. Its own message loop spares Channels' thread hop and layer task per frame."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.scope, self.base_send = scope, send
+        self._closed = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._commands: asyncio.Queue[protocol.AnyCommand] = asyncio.Queue()
+        self._connection: Connection | None = None
+        try:
+            while True:
+                message = await receive()
+                if message["type"] == "websocket.connect":
+                    await self._connect()
+                elif message["type"] == "websocket.receive":
+                    await self._receive(message)
+                elif message["type"] == "websocket.disconnect":
+                    return
+        finally:
+            self._end()
+
+    async def _connect(self) -> None:
+        if protocol.PROTOCOL not in self.scope.get("subprotocols", ()):
+            await self.base_send({"type": "websocket.close"})
+            return
+        gateway, user = host(), self.scope["user"]
+        outbox = Outbox(self._send_text, gateway.lanes, gateway.config)
+        self._connection = Connection(
+            host=gateway,
+            user_id=user.pk,
+            user_name=user.get_username(),
+            credential=self.scope["credential"],
+            outbox=outbox,
+            close=self._close,
+        )
+        await self.base_send({"type": "websocket.accept", "subprotocol": protocol.PROTOCOL})
+        gateway.connections.add(self._connection)
+        for work in (outbox.run(), self._serve(), self._watch()):
+            task = asyncio.create_task(work)
+            task.add_done_callback(self._report)
+            self._tasks.append(task)
+
+    def _report(self, task: "asyncio.Task[None]") -> None:
+        """A fault in a socket's own task closes the socket; the client comes back."""
+        if not task.cancelled() and (error := task.exception()):
+            logger.error("A socket's task broke off", exc_info=error)
+            asyncio.ensure_future(self._close(FAULT))  # noqa: RUF006  ends with the socket
+
+    async def _send_text(self, text: str) -> None:
+        if not self._closed:
+            await self.base_send({"type": "websocket.send", "text": text})
+
+    async def _close(self, code: int) -> None:
+        if not self._closed:
+            self._closed = True
+            await self.base_send({"type": "websocket.close", "code": code})
+
+    def _end(self) -> None:
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        if self._connection is not None:
+            self._connection.host.connections.discard(self._connection)
+            self._connection.end()
+
+    async def _receive(self, message: dict[str, Any]) -> None:
+        connection, text = self._connection, message.get("text")
+        if connection is None or self._closed:
+            return
+        config = connection.host.config
+        limit = config.max_frame_bytes if connection.greeted else config.max_hello_bytes
+        if len(text or message.get("bytes") or b"") > limit:
+            await self._close(TOO_LARGE)
+            return
+        try:
+            if text is None:
+                raise FrameError("invalid_frame", "Send text frames; this one was binary.")
+            self._take(connection, protocol.parse(text))
+        except FrameError as exc:
+            connection.outbox.put(protocol.error(exc.re, exc.code, str(exc)))
+
+    def _take(self, connection: Connection, command: protocol.AnyCommand) -> None:
+        """Answers what needs no waiting; queues the rest, in order."""
+        if isinstance(command, protocol.Ping):
+            connection.outbox.put(protocol.ok(command.id, {"t": command.t}))
+        elif not connection.greeted and not isinstance(command, protocol.Hello):
+            raise FrameError("unauthenticated", "Say hello first.", command.id)
+        elif isinstance(command, protocol.Ack):
+            for session_id, seq in command.acks.items():
+                connection.outbox.acknowledge(session_id, seq)
+        elif self._commands.qsize() >= connection.host.config.max_open_commands:
+            text = "Too many commands are open. Wait for their replies."
+            connection.outbox.put(
+                protocol.error(command.id, "rate_limited", text, retryable=True, retryAfterMs=1000)
+            )
+        else:
+            self._commands.put_nowait(command)
+
+    async def _serve(self) -> None:
+        """Runs this socket's commands one after another: sends keep their order."""
+        connection = self._connection
+        assert connection is not None
+        while True:
+            command = await self._commands.get()
+            if (reply := await self._reply(connection, command)) is not None:
+                connection.outbox.put(reply)
+
+    async def _reply(self, connection: Connection, command: protocol.AnyCommand) -> str | None:
+        more: dict[str, Any] = {}
+        try:
+            result = await COMMANDS[type(command)](connection, command)
+            return None if result is None else protocol.ok(command.id, result)
+        except FrameError as exc:
+            return protocol.error(command.id, exc.code, str(exc))
+        except SessionError as exc:
+            if isinstance(exc, SessionEnded) and exc.successor_id:
+                more["successorId"] = str(exc.successor_id)
+            code = "invalid_frame" if exc.code == "invalid" else exc.code
+            return protocol.error(command.id, code, str(exc), **more)
+        except GatewayError as exc:
+            return protocol.error(command.id, exc.code, str(exc), retryable=exc.retryable)
+        except DatabaseError:
+            logger.exception("A command lost the database")
+            text = "The database did not answer. Nothing was lost; send it again."
+            return protocol.error(command.id, "internal", text, retryable=True)
+        except Exception:  # the last line of defence: a person gets a sentence, the log the rest
+            logger.exception("A command broke off")
+            text = "Something broke in this server. Send it again."
+            return protocol.error(command.id, "internal", text, retryable=True)
+
+    async def _watch(self) -> None:
+        """Closes what does not greet, does not read, or may no longer be here."""
+        connection = self._connection
+        assert connection is not None
+        config, started = connection.host.config, monotonic()
+        checked = pinged = started
+        while True:
+            await asyncio.sleep(1)
+            now, stalled = monotonic(), connection.outbox.stalled_since
+            if not connection.greeted and now - started > config.hello_timeout_s:
+                await self._close(POLICY)
+            if stalled is not None and now - stalled > config.lag_close_s:
+                await self._close(LAGGING)
+            if now - pinged >= config.heartbeat_ping_s:
+                pinged = now
+                connection.outbox.put(protocol.control("ping"))
+            if now - checked >= config.reauthorise_s:
+                checked = now
+                await self._reauthorise(connection)
+
+    async def _reauthorise(self, connection: Connection) -> None:
+        try:
+            # not on a reader: Django drops a web session whose password changed
+            valid = await connection.host.lanes.write(
+                credentials.credential_valid, connection.credential, connection.user_id
+            )
+        except DatabaseError:
+            logger.warning("A socket's credential could not be checked")
+            return
+        if not valid:
+            await self._send_text(protocol.control("revoked"))
+            await self._close(REVOKED)

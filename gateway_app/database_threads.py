@@ -1,0 +1,174 @@
+"""The one place where async code crosses to the database.
+
+SQLite: one writer thread with a queue (its file has one writer anyway, and its busy handler is not
+fair) and a few readers on the query-only alias. PostgreSQL: a bounded pool that does both, a
+connection each. A finished job wakes the event loop once, together with all others that finished
+meanwhile. Cancelling an awaited job does not stop it: it commits.
+"""
+
+import asyncio
+import functools
+import logging
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, Final, TypeVar
+
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
+
+from sessions_app import database as db
+
+R = TypeVar("R")
+
+logger = logging.getLogger(__name__)
+
+_LOCK_PATIENCE_S: Final = 60
+_Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
+
+
+class DatabaseLanes:
+    """Threads that run sync database code for one event loop. `start()` first, `close()` last."""
+
+    def __init__(self, *, readers: int, postgres: int) -> None:
+        self._sqlite = db.is_sqlite()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._writes: SimpleQueue[_Job | None] = SimpleQueue()
+        self._reads: SimpleQueue[_Job | None] = SimpleQueue() if self._sqlite else self._writes
+        self._done: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
+        self._woken = False
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._readers = readers
+        self._postgres = postgres
+        self._closing = threading.Event()
+        self._served: list[SimpleQueue[_Job | None]] = []
+
+    def start(self, *, checkpoint: bool = False) -> None:
+        """Starts the threads, for the running loop. `checkpoint`: keep SQLite's WAL short."""
+        self._loop = asyncio.get_running_loop()
+        if not self._sqlite:
+            for number in range(self._postgres):
+                self._serve_queue(f"hermes-db-{number}", self._writes)
+            return
+        self._serve_queue("hermes-writer", self._writes, checkpointed=checkpoint)
+        for number in range(self._readers):
+            self._serve_queue(f"hermes-reader-{number}", self._reads, alias="reader")
+        if checkpoint:
+            self._spawn("hermes-checkpoint", self._checkpoint)
+
+    def write(self, call: Callable[..., R], /, *args: Any, **kwargs: Any) -> "asyncio.Future[R]":
+        """Runs `call` where writes run. Writes of one loop run in the order they were given."""
+        return self._submit(self._writes, call, args, kwargs)
+
+    def read(self, call: Callable[..., R], /, *args: Any, **kwargs: Any) -> "asyncio.Future[R]":
+        """Runs `call` where reads run."""
+        return self._submit(self._reads, call, args, kwargs)
+
+    def close(self) -> None:
+        """Ends the threads after the jobs that were given; closes their connections."""
+        self._closing.set()
+        for queue in self._served:
+            queue.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+        self._served.clear()
+
+    def _serve_queue(
+        self,
+        name: str,
+        queue: SimpleQueue[_Job | None],
+        *,
+        alias: str = "default",
+        checkpointed: bool = False,
+    ) -> None:
+        self._served.append(queue)
+        self._spawn(name, self._serve, queue, alias, checkpointed)
+
+    def _spawn(self, name: str, target: Callable[..., None], *args: Any) -> None:
+        thread = threading.Thread(target=target, args=args, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _submit(
+        self, queue: SimpleQueue[_Job | None], call: Callable[..., R], args: Any, kwargs: Any
+    ) -> "asyncio.Future[R]":
+        assert self._loop is not None, "start() first"
+        future: asyncio.Future[R] = self._loop.create_future()
+        queue.put((functools.partial(call, *args, **kwargs), future))
+        return future
+
+    def _serve(self, queue: SimpleQueue[_Job | None], alias: str, checkpointed: bool) -> None:
+        db.read_only_thread(alias)
+        if checkpointed:
+            with connection.cursor() as cursor:
+                cursor.execute("PRAGMA wal_autocheckpoint=0")
+        try:
+            while (job := queue.get()) is not None:
+                call, future = job
+                if future.cancelled():
+                    continue
+                result, error = None, None
+                try:
+                    result = self._attempt(call)
+                except BaseException as exc:  # noqa: BLE001  the awaiting task gets it
+                    error = exc
+                self._finish(future, result, error)
+                del job, call, future, result, error
+        finally:
+            db.connection().close()
+
+    def _attempt(self, call: Callable[[], R]) -> R:
+        """Waits out SQLite's lock beyond its busy timeout; drops a broken connection."""
+        until = time.monotonic() + _LOCK_PATIENCE_S
+        while True:
+            try:
+                return call()
+            except OperationalError as exc:
+                if not self._sqlite:
+                    close_old_connections()
+                    db.connection().close_if_unusable_or_obsolete()
+                    raise
+                busy = getattr(exc.__cause__, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+                if not busy or time.monotonic() > until:
+                    raise
+                logger.warning("Waiting for the SQLite lock")
+            except InterfaceError:
+                db.connection().close()
+                raise
+
+    def _finish(self, future: "asyncio.Future[Any]", result: Any, error: Any) -> None:
+        with self._lock:
+            self._done.append((future, result, error))
+            if self._woken:
+                return
+            self._woken = True
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(self._deliver)
+        except RuntimeError:
+            logger.warning("A database job ended after its event loop")
+
+    def _deliver(self) -> None:
+        with self._lock:
+            done, self._done = self._done, deque()
+            self._woken = False
+        for future, result, error in done:
+            if future.done():
+                continue
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+    def _checkpoint(self) -> None:
+        """Moves the WAL into the file once a second, so that no commit has to."""
+        try:
+            while not self._closing.wait(1):
+                with connection.cursor() as cursor:
+                    cursor.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        finally:
+            connection.close()

@@ -1,0 +1,214 @@
+"""Logged before shown: one process's group commit of the events of all its running turns.
+
+The first delta of a run and its terminal event flush at once, other deltas at the tick. One flush
+is in flight; what arrives meanwhile is the next batch. Deltas that a flush takes together are one
+event.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from time import monotonic
+from typing import Final
+from uuid import UUID
+
+from django.db import DatabaseError
+
+from gateway_app import events
+from gateway_app.config import GatewayConfig
+from gateway_app.database_threads import DatabaseLanes
+from gateway_app.event_store import LoggedEvents, RunBatch, flush_runs
+from gateway_app.services.turns import RunLease
+
+logger = logging.getLogger(__name__)
+
+_BUSY_TICKS: Final = 4
+_STORAGE_PATIENCE_S: Final = 20
+
+Contents = Callable[[str, str], bytes]
+
+
+class RunLog:
+    """What one run wants logged, in order, until a flush or the run's own transaction takes it."""
+
+    def __init__(self, log: "EventLog", run: RunLease, on_lost: Callable[[str], None]) -> None:
+        self.run = run
+        self.on_lost = on_lost
+        self.busy_ticks = 0
+        self.failing_since: float | None = None
+        self._log = log
+        self._events: list[bytes] = []
+        self._content: tuple[Contents, str] | None = None
+        self._deltas: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._events or self._deltas)
+
+    def add(self, *new: bytes, urgent: bool = False) -> None:
+        """The events come next."""
+        self._close_content()
+        self._events += new
+        self._log.want(self, urgent=urgent)
+
+    def add_content(
+        self, build: Contents, message_id: str, delta: str, *, urgent: bool = False
+    ) -> None:
+        """A piece of a message comes next; pieces of one message become one event."""
+        if self._content != (build, message_id):
+            self._close_content()
+            self._content = (build, message_id)
+        self._deltas.append(delta)
+        self._log.want(self, urgent=urgent)
+
+    def _close_content(self) -> None:
+        if self._content is not None and self._deltas:
+            build, message_id = self._content
+            self._events.append(build(message_id, "".join(self._deltas)))
+        self._content, self._deltas = None, []
+
+    def take(self) -> tuple[bytes, ...]:
+        """Everything that waits; it is the caller's to log."""
+        self._close_content()
+        taken, self._events = tuple(self._events), []
+        return taken
+
+    def put_back(self, taken: tuple[bytes, ...]) -> None:
+        self._close_content()
+        self._events[:0] = taken
+
+    async def settle(self) -> None:
+        """No flush of this run is in flight: the run's own transaction comes after it."""
+        await self._log.settle(self)
+
+
+class EventLog:
+    """The group commit. `publish` is called on the loop, after the commit, in the log's order."""
+
+    def __init__(
+        self,
+        lanes: DatabaseLanes,
+        config: GatewayConfig,
+        publish: Callable[[list[LoggedEvents]], None],
+    ) -> None:
+        self._lanes = lanes
+        self._config = config
+        self._publish = publish
+        self._runs: dict[UUID, RunLog] = {}
+        self._dirty: dict[RunLog, None] = {}
+        self._wanted = asyncio.Event()
+        self._urgent = asyncio.Event()
+        self._flushing: frozenset[RunLog] = frozenset()
+        self._flushed = asyncio.Condition()
+        self._last_flush = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._flush_forever(), name="hermes-event-log")
+
+    async def aclose(self) -> None:
+        """Flushes what waits, then ends."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._dirty:
+            await self._flush()
+
+    def open(self, run: RunLease, on_lost: Callable[[str], None]) -> RunLog:
+        """A log for one run. `on_lost` is told `fenced` or `storage` when it cannot go on."""
+        opened = RunLog(self, run, on_lost)
+        self._runs[run.turn_id] = opened
+        return opened
+
+    def close(self, closed: RunLog) -> None:
+        """The run has ended: what it still has is not logged."""
+        if self._runs.get(closed.run.turn_id) is closed:
+            del self._runs[closed.run.turn_id]
+        self._dirty.pop(closed, None)
+
+    def want(self, run_log: RunLog, *, urgent: bool) -> None:
+        self._dirty[run_log] = None
+        self._wanted.set()
+        if urgent:
+            self._urgent.set()
+
+    async def settle(self, run_log: RunLog) -> None:
+        async with self._flushed:
+            await self._flushed.wait_for(lambda: run_log not in self._flushing)
+
+    def _tick_s(self) -> float:
+        quick = len(self._runs) < self._config.flush_quick_runs
+        return (self._config.flush_quick_tick_ms if quick else self._config.flush_tick_ms) / 1000
+
+    async def _flush_forever(self) -> None:
+        while True:
+            await self._wanted.wait()
+            rest = self._last_flush + self._tick_s() - monotonic()
+            if rest > 0 and not self._urgent.is_set():
+                try:
+                    async with asyncio.timeout(rest):
+                        await self._urgent.wait()
+                except TimeoutError:
+                    pass
+            self._urgent.clear()
+            self._wanted.clear()
+            await self._flush()
+            self._last_flush = monotonic()
+
+    async def _flush(self) -> None:
+        ready, self._dirty = [log for log in self._dirty if log], {}
+        alone = [log for log in ready if log.busy_ticks >= _BUSY_TICKS]
+        together = [log for log in ready if log.busy_ticks < _BUSY_TICKS]
+        for group, wait in [(together, False), *(([log], True) for log in alone)]:
+            if group:
+                await self._flush_group(group, wait=wait)
+
+    async def _flush_group(self, group: list[RunLog], *, wait: bool) -> None:
+        taken = {log: log.take() for log in group}
+        self._flushing = frozenset(group)
+        logged: list[LoggedEvents] = []
+        try:
+            batches = [
+                RunBatch(log.run.session_id, log.run.turn_id, log.run.generation, what)
+                for log, what in taken.items()
+            ]
+            logged, fenced = await asyncio.shield(self._lanes.write(flush_runs, batches, wait=wait))
+        except DatabaseError:
+            logger.exception("The event log could not be written", extra={"runs": len(group)})
+            await self._keep(taken)
+        else:
+            self._publish(logged)
+            self._account(taken, {one.session_id for one in logged}, set(fenced))
+        finally:
+            self._flushing = frozenset()
+            async with self._flushed:
+                self._flushed.notify_all()
+
+    def _account(
+        self, taken: dict[RunLog, tuple[bytes, ...]], logged: set[UUID], fenced: set[UUID]
+    ) -> None:
+        for log, what in taken.items():
+            log.failing_since = None
+            if log.run.session_id in logged:
+                log.busy_ticks = 0
+            elif log.run.session_id in fenced:
+                log.on_lost("fenced")
+            else:
+                log.busy_ticks += 1
+                log.put_back(what)
+                self.want(log, urgent=False)
+
+    async def _keep(self, taken: dict[RunLog, tuple[bytes, ...]]) -> None:
+        """The events wait for the database to come back, for a while."""
+        now = monotonic()
+        for log, what in taken.items():
+            log.put_back(what)
+            log.failing_since = log.failing_since or now
+            if now - log.failing_since > _STORAGE_PATIENCE_S:
+                log.on_lost("storage")
+            else:
+                self.want(log, urgent=False)
+        await asyncio.sleep(0.5)
+
+
+text_content: Final[Contents] = events.text_content
+reasoning_content: Final[Contents] = events.reasoning_content

@@ -1,0 +1,154 @@
+"""One process's gateway: everything that lives as long as its event loop, put together once."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable
+from typing import Any, Final
+
+from django.db import DatabaseError
+
+from gateway_app import protocol
+from gateway_app.agent_cache import AgentCache
+from gateway_app.config import GatewayConfig, gateway_config
+from gateway_app.connection import Connection
+from gateway_app.database_threads import DatabaseLanes
+from gateway_app.event_log import EventLog
+from gateway_app.event_store import LoggedEvents, read_last_seqs
+from gateway_app.housekeeping import Housekeeping
+from gateway_app.providers.registry import Providers
+from gateway_app.receivers import register_cache
+from gateway_app.services.recovery import release_runs
+from gateway_app.subscriptions import Hub
+from gateway_app.turns.heartbeat import Heartbeat, new_lease_owner
+from gateway_app.turns.runner import TurnRunner
+from gateway_app.wakeups import WakeUps
+
+logger: Final = logging.getLogger(__name__)
+
+_RESTART: Final = 4012
+
+
+class PublishingHub(Hub):
+    """A hub that also wakes other processes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wakeups: WakeUps | None = None
+
+    def publish(self, batches: Iterable[LoggedEvents]) -> None:
+        batches = list(batches)
+        super().publish(batches)
+        if self.wakeups is not None:
+            self.wakeups.tell(batches)
+
+
+class GatewayHost:
+    """Threads, log, hub, agents, providers and turns of one process."""
+
+    def __init__(self, config: GatewayConfig) -> None:
+        self.config = config
+        self.lease_owner = new_lease_owner()
+        self.draining = False
+        self.connections: set[Connection] = set()
+        self.lanes = DatabaseLanes(readers=config.reader_threads, postgres=config.postgres_threads)
+        self.hub = PublishingHub()
+        self.cache = AgentCache(
+            entries=config.cache_entries,
+            idle_s=config.cache_idle_s,
+            size_bytes=config.cache_bytes,
+        )
+        self.log = EventLog(self.lanes, config, self.hub.publish)
+        self.providers = Providers(config)
+        self.runner = TurnRunner(
+            lanes=self.lanes,
+            cache=self.cache,
+            log=self.log,
+            hub=self.hub,
+            providers=self.providers,
+            config=config,
+            lease_owner=self.lease_owner,
+        )
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._started: asyncio.Task[None] | None = None
+
+    async def start(self, *, checkpoint: bool = True) -> None:
+        """Everything runs, orphaned turns included; idempotent."""
+        if self._started is None:
+            self._started = asyncio.create_task(self._start(checkpoint))
+        await asyncio.shield(self._started)
+
+    async def _start(self, checkpoint: bool) -> None:
+        self.lanes.start(checkpoint=checkpoint)
+        register_cache(self.cache)
+        self.hub.wakeups = WakeUps(self.hub, self.lease_owner)
+        self.hub.wakeups.start()
+        self.log.start()
+        heartbeat = Heartbeat(self.runner, self.lanes, self.hub, self.config)
+        await heartbeat.recover_at_start()
+        housekeeping = Housekeeping(self.lanes, self.cache, self.config, self.lease_owner)
+        self._spawn(heartbeat.run())
+        self._spawn(self._poll())
+        self._spawn(housekeeping.run())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.create_task(work))
+
+    async def drain(self, grace_s: float | None = None) -> None:
+        """No new turns; running ones get the grace; the rest is left to others; sockets close."""
+        self.draining = self.runner.draining = True
+        for connection in list(self.connections):
+            connection.outbox.put(protocol.control("draining"))
+        grace = self.config.drain_s if grace_s is None else grace_s
+        if not await self.runner.wait_idle(grace):
+            left = list(self.runner.live)
+            await self.runner.aclose()
+            await self.lanes.write(release_runs, turn_ids=left, lease_owner=self.lease_owner)
+        for connection in list(self.connections):
+            await connection.close(_RESTART)
+
+    async def aclose(self) -> None:
+        """Everything has ended; database threads last."""
+        await self.runner.aclose()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.log.aclose()
+        if self.hub.wakeups is not None:
+            await self.hub.wakeups.aclose()
+        await self.providers.aclose()
+        await asyncio.to_thread(self.lanes.close)
+
+    async def _poll(self) -> None:
+        """Heals lost wake-ups: asks the database how far the watched sessions reach."""
+        while True:
+            await asyncio.sleep(self.config.poll_s)
+            sessions = self.hub.sessions()
+            try:
+                for start in range(0, len(sessions), 500):
+                    seqs = await self.lanes.read(read_last_seqs, sessions[start : start + 500])
+                    for session_id, seq in seqs.items():
+                        self.hub.note(session_id, seq)
+            except DatabaseError:
+                logger.warning("The poll could not reach the database")
+
+
+_host: GatewayHost | None = None
+
+
+def host() -> GatewayHost:
+    """This process's gateway."""
+    global _host
+    if _host is None:
+        _host = GatewayHost(gateway_config())
+    return _host
+
+
+def set_host(new: GatewayHost | None) -> None:
+    """Puts another gateway in the process's place (tests, benchmarks); None forgets it."""
+    global _host
+    _host = new
+
+
+async def ensure_started() -> None:
+    """The gateway runs: the first ASGI call starts it under any server."""
+    await host().start()

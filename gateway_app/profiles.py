@@ -1,0 +1,57 @@
+"""How a session's agent is built, kept per process: prompt, provider, model, signature."""
+
+import hashlib
+from collections import OrderedDict
+from typing import Final
+
+from gateway_app.cached_agent import Profile
+from gateway_app.database_threads import DatabaseLanes
+from gateway_app.providers.base import Provider
+from gateway_app.providers.registry import Providers
+from gateway_app.services.prompts import FrozenConfig, read_frozen
+
+_KEPT: Final = 512
+
+Config = tuple[str, int, str, str]
+
+
+class Profiles:
+    """Profiles by a session's config. Sessions of one agent version share one."""
+
+    def __init__(self, lanes: DatabaseLanes, providers: Providers) -> None:
+        self._lanes = lanes
+        self._providers = providers
+        self._kept: OrderedDict[Config, tuple[Profile, Provider]] = OrderedDict()
+
+    async def get(
+        self, config: Config, frozen: FrozenConfig | None = None
+    ) -> tuple[Profile, Provider]:
+        """The profile and its provider. Raises ProviderError when the model cannot be had."""
+        if found := self._kept.get(config):
+            self._kept.move_to_end(config)
+            return found
+        if frozen is None:
+            frozen = await self._lanes.read(read_frozen, config)
+        provider, model = await self._providers.resolve(frozen.model)
+        profile = Profile(
+            config=config,
+            provider=provider.name,
+            model=model,
+            wire=provider.wire,
+            prompt=frozen.prompt,
+            settings=frozen.settings,
+            signature=_signature(provider, model, frozen),
+        )
+        self._kept[config] = (profile, provider)
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return profile, provider
+
+
+def _signature(provider: Provider, model: str, frozen: FrozenConfig) -> str:
+    """What must be equal for two requests to share a prefix, as a hash."""
+    words = (
+        provider.name, provider.wire.name, model, frozen.prompt.hash, repr(frozen.settings),
+        provider.fingerprint,
+    )  # fmt: skip
+    return hashlib.sha256("\x00".join(words).encode()).hexdigest()[:32]

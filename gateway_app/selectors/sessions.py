@@ -1,0 +1,174 @@
+"""What a person's client is shown: list, history, snapshot. Ownership is checked here, once."""
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.db import transaction
+from django.db.models import Q
+
+from gateway_app.event_store import LoggedEvent, decode_body, fold_events, read_events
+from gateway_app.models import Event, Turn
+from gateway_app.selectors.queue import read_queue
+from gateway_app.shapes import Shape, message_shape, session_shape, turn_shapes
+from sessions_app import database as db
+from sessions_app.errors import MessageInvalid, SessionNotFound
+from sessions_app.models import Message, Session
+from sessions_app.selectors import visible_to_person
+
+_MAX_SEQ: Final = 2**62
+
+
+def own_session(user_id: int, session_id: UUID) -> Session:
+    """The user's session. Raises SessionNotFound for a deleted or another person's one."""
+    session = Session.objects.owned_by(user_id).filter(pk=session_id).first()
+    if session is None:
+        raise SessionNotFound
+    return session
+
+
+def own_session_check(*, user_id: int, session_id: UUID) -> None:
+    """Raises SessionNotFound unless the session is the user's."""
+    if not Session.objects.owned_by(user_id).filter(pk=session_id).exists():
+        raise SessionNotFound
+
+
+def last_seq(*, user_id: int, session_id: UUID) -> int:
+    """The last seq of the user's session."""
+    return own_session(user_id, session_id).event_seq
+
+
+@contextmanager
+def one_snapshot() -> Iterator[None]:
+    """Everything read inside is cut at one moment: one read transaction."""
+    alias = db.alias()
+    with transaction.atomic(using=alias):
+        if db.connection().vendor == "postgresql":
+            db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        yield
+
+
+def list_sessions(
+    *, user_id: int, query: str | None, cursor: str | None, limit: int, archived: bool
+) -> Shape:
+    """A page of the user's sessions, newest activity first; `nextCursor` is null on the last."""
+    sessions = Session.objects.owned_by(user_id).filter(archived=archived)
+    if query:
+        sessions = sessions.filter(title__icontains=query.replace("\x00", ""))
+    if cursor:
+        updated_at, pk = _read_cursor(cursor)
+        sessions = sessions.filter(
+            Q(updated_at__lt=updated_at) | Q(updated_at=updated_at, pk__lt=pk)
+        )
+    page = list(sessions.order_by("-updated_at", "-pk")[: limit + 1])
+    more = len(page) > limit
+    page = page[:limit]
+    last = page[-1] if page else None
+    return {
+        "sessions": [session_shape(session) for session in page],
+        "nextCursor": _cursor(last.updated_at.isoformat(), str(last.pk)) if more and last else None,
+    }
+
+
+def read_history(*, user_id: int, session_id: UUID, before: str | None, limit: int) -> Shape:
+    """The page of rows before a cursor, oldest first, with the turns they belong to."""
+    own_session(user_id, session_id)
+    with one_snapshot():
+        return _page(session_id, before, limit)
+
+
+def read_snapshot(*, user_id: int, session_id: UUID, limit: int) -> Shape:
+    """The session as it stands at one `seq`: rows, the running turn so far, the queue."""
+    with one_snapshot():
+        session = own_session(user_id, session_id)
+        page = _page(session_id, None, limit)
+        return {
+            "sessionId": str(session_id),
+            "seq": session.event_seq,
+            "revision": session.revision,
+            "session": session_shape(session),
+            "messages": page["messages"],
+            "turns": page["turns"],
+            "before": page["before"],
+            "hasMore": page["hasMore"],
+            "running": _running(session_id),
+            "queue": read_queue(session_id),
+            "approvals": [],
+        }
+
+
+def can_replay(*, user_id: int, session_id: UUID, after: int) -> bool:
+    """Whether the log still tells exactly what came after `after`.
+
+    It does if it holds the event `after` itself (0: if it is complete).
+    """
+    session = own_session(user_id, session_id)
+    if after > session.event_seq:
+        return False
+    if session.event_seq == 0:
+        return True
+    first = read_events(session_id, from_seq=max(after, 1), limit_rows=1)
+    return bool(first) and first[0].seq == max(after, 1)
+
+
+def _page(session_id: UUID, before: str | None, limit: int) -> Shape:
+    rows = Message.objects.filter(visible_to_person(), session_id=session_id)
+    if before:
+        position, pk = _read_cursor(before)
+        rows = rows.filter(Q(position__lt=position) | Q(position=position, pk__lt=pk))
+    page = list(rows.order_by("-position", "-pk")[: limit + 1])
+    more = len(page) > limit
+    page = page[:limit][::-1]
+    first = page[0] if page else None
+    names = author_names([row.author_id for row in page if row.author_id is not None])
+    turn_ids = {row.turn_id for row in page if row.turn_id is not None}
+    turns = Turn.objects.filter(pk__in=turn_ids)
+    return {
+        "messages": [message_shape(row, names) for row in page],
+        "turns": turn_shapes(turns),
+        "before": _cursor(first.position, str(first.pk)) if more and first else None,
+        "hasMore": more,
+    }
+
+
+def author_names(user_ids: Sequence[int]) -> dict[int, str]:
+    if not user_ids:
+        return {}
+    users = get_user_model().objects.filter(pk__in=set(user_ids))
+    return {user.pk: user.get_username() for user in users}
+
+
+def _running(session_id: UUID) -> Shape | None:
+    """The running turn and its run's events so far, folded."""
+    turn = (
+        Turn.objects.filter(session_id=session_id, state__in=["running", "waiting_approval"])
+        .values_list("pk", "generation")
+        .first()
+    )
+    if turn is None:
+        return None
+    rows = Event.objects.filter(session_id=session_id, turn_id=turn[0], generation=turn[1])
+    bodies = rows.order_by("seq").values_list("body", flat=True)
+    logged = [
+        LoggedEvent(0, turn[0], turn[1], event) for body in bodies for event in decode_body(body)
+    ]
+    events = [json.loads(one.event) for one in fold_events(logged)]
+    return {"turnId": str(turn[0]), "events": events}
+
+
+def _cursor(*values: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(values).encode()).decode()
+
+
+def _read_cursor(cursor: str) -> tuple[Any, UUID]:
+    try:
+        value, pk = json.loads(base64.urlsafe_b64decode(cursor))
+        if not isinstance(value, int | str):
+            raise TypeError
+        return value, UUID(pk)
+    except (ValueError, TypeError, AttributeError) as exc:
+        raise MessageInvalid("This cursor is not one that this server gave out.") from exc

@@ -1,0 +1,57 @@
+"""Edit, retry and switch: which rows become another branch."""
+
+from uuid import UUID
+
+from django.db import transaction
+
+from gateway_app import events
+from gateway_app.event_store import LoggedEvents
+from gateway_app.inbound import Inbound
+from gateway_app.models import Turn
+from gateway_app.services.queue import log_event
+from sessions_app import database as db
+from sessions_app.errors import MessageInvalid
+from sessions_app.models import Message
+from sessions_app.services import select_branch
+
+
+def branch_position(session_id: UUID, inbound: Inbound) -> int:
+    """The position from which an edit or a retry replaces what stands. Raises MessageInvalid."""
+    if inbound.edit_of is not None:
+        edited = Message.objects.filter(
+            pk=inbound.edit_of, session_id=session_id, kind="user", state="active"
+        )
+        position = edited.values_list("position", flat=True).first()
+        if position is None:
+            raise MessageInvalid("Only a message of yours on this branch can be edited.")
+        return position
+    assert inbound.retry_of is not None
+    turn = Turn.objects.filter(pk=inbound.retry_of, session_id=session_id).first()
+    if turn is None or turn.block is None:
+        raise MessageInvalid("This turn cannot be tried again: it never ran here.")
+    rows = Message.objects.filter(session_id=session_id, turn_id=turn.pk, state="active")
+    answer = rows.exclude(kind="user").order_by("position").values_list("position", flat=True)
+    position = answer.first()
+    if position is None:
+        raise MessageInvalid("This turn has no answer on this branch to try again.")
+    return position
+
+
+def active_from(session_id: UUID, position: int) -> list[UUID]:
+    """Active rows from a position on, oldest first."""
+    rows = Message.objects.filter(
+        session_id=session_id, state="active", position__gte=position
+    ).order_by("position")
+    return list(rows.values_list("pk", flat=True))
+
+
+def switch_branch(*, session_id: UUID, message_id: UUID) -> tuple[int, LoggedEvents]:
+    """The branch with the message is the active one, and the log says so; the revision after it."""
+    with transaction.atomic(using=db.alias(), savepoint=False):
+        revision = select_branch(session_id=session_id, message_id=message_id)
+        event = events.rewritten(_fork(message_id), revision)
+        return revision, log_event(session_id, event)
+
+
+def _fork(message_id: UUID) -> int:
+    return Message.objects.values_list("position", flat=True).get(pk=message_id)

@@ -1,0 +1,98 @@
+"""A person's changes to their own sessions. Ownership is checked by `own_session`, once."""
+
+import secrets
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db import IntegrityError, transaction
+
+from gateway_app import events
+from gateway_app.event_store import LoggedEvents
+from gateway_app.selectors.sessions import own_session
+from gateway_app.services.agents import agent_slug
+from gateway_app.services.prompts import freeze_prompt
+from gateway_app.services.queue import log_event
+from sessions_app import database as db
+from sessions_app import services as transcripts
+from sessions_app.errors import MessageInvalid
+from sessions_app.keys import web_key
+from sessions_app.models import Session
+
+
+def create_web_session(
+    *, user_id: int, create_id: str | None, agent: str | None = None, title: str = ""
+) -> tuple[Session, bool]:
+    """A new web conversation, or the one that `create_id` made before; and whether it was made."""
+    slug = agent_slug(agent)
+    create_id = create_id or secrets.token_hex(16)
+    try:
+        made = transcripts.create_session(
+            key=web_key(slug, user_id, uuid4()),
+            owner_id=user_id,
+            agent=slug,
+            title=clean_title(title),
+            create_id=create_id,
+        )
+    except IntegrityError:
+        return Session.objects.get(owner_id=user_id, create_id=create_id), False
+    return made, True
+
+
+def clean_title(title: str) -> str:
+    """The title on one line, without what cannot be shown."""
+    return " ".join("".join(c if c.isprintable() else " " for c in title).split())[:200]
+
+
+def change_session(
+    *,
+    user_id: int,
+    session_id: UUID,
+    title: str | None = None,
+    pinned: bool | None = None,
+    archived: bool | None = None,
+    agent: str | None = None,
+    model: str | None = None,
+) -> tuple[Session, tuple[LoggedEvents, ...]]:
+    """The session with the changes. A new agent or model makes the next request a rebuild."""
+    with transaction.atomic(using=db.alias(), savepoint=False):
+        session = own_session(user_id, session_id)
+        fields: dict[str, Any] = {}
+        if title is not None:
+            fields["title"] = clean_title(title)
+        if pinned is not None:
+            fields["pinned"] = pinned
+        if archived is not None:
+            fields["archived"] = archived
+        if agent is not None or model is not None:
+            fields |= _configure(session, agent, model)
+        transcripts.update_session(session_id=session_id, **fields)
+        logged: tuple[LoggedEvents, ...] = ()
+        if title is not None:
+            logged = (log_event(session_id, events.custom("title", {"title": fields["title"]})),)
+        session.refresh_from_db()
+    return session, logged
+
+
+def _configure(session: Session, agent: str | None, model: str | None) -> dict[str, Any]:
+    """The columns of another agent (its current version) or model; the key stays."""
+    if model and ":" not in model:
+        raise MessageInvalid("Name a model as provider:model, such as openai:gpt-5-mini.")
+    slug = agent_slug(agent) if agent else session.agent
+    chosen = session.model if model is None else model
+    fields: dict[str, Any] = {"agent": slug, "model": chosen}
+    if session.prompt_hash and agent:
+        config = freeze_prompt((slug, 0, chosen, "")).config
+        fields |= {"agent_version": config[1], "prompt_hash": config[3]}
+    return fields
+
+
+def delete_own_session(*, user_id: int, session_id: UUID) -> None:
+    """The user's session is gone from every door, restorable for a while."""
+    own_session(user_id, session_id)
+    transcripts.delete_session(session_id=session_id)
+
+
+def restore_own_session(*, user_id: int, session_id: UUID) -> Session:
+    """The user's deleted session is back."""
+    transcripts.restore_session(session_id=session_id, owner_id=user_id)
+    return own_session(user_id, session_id)

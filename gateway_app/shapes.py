@@ -1,0 +1,143 @@
+"""The JSON shapes of the wire: session, message, turn, queue item. Plain dicts, camelCase."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from gateway_app.models import Turn
+from sessions_app.models import Message, Session
+from sessions_app.transcript import NewMessage
+
+Shape = dict[str, Any]
+
+
+def timestamp(value: datetime | None) -> str | None:
+    """ISO 8601 in UTC, with milliseconds and a Z."""
+    if value is None:
+        return None
+    return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _without_none(shape: Shape) -> Shape:
+    return {name: value for name, value in shape.items() if value is not None}
+
+
+def session_shape(session: Session) -> Shape:
+    return {
+        "id": str(session.pk),
+        "key": session.key,
+        "title": session.title,
+        "agent": session.agent,
+        "model": session.model,
+        "state": session.state,
+        "owner": session.owner_id,
+        "revision": session.revision,
+        "pinned": session.pinned,
+        "archived": session.archived,
+        "running": session.open_block > 0,
+        "createdAt": timestamp(session.created_at),
+        "updatedAt": timestamp(session.updated_at),
+    }
+
+
+def message_shape(message: Message, names: Mapping[int, str]) -> Shape:
+    """A stored row. `names` gives authors' names by user id."""
+    return _without_none(
+        {
+            "id": str(message.pk),
+            "position": message.position,
+            "revision": message.revision,
+            "kind": message.kind,
+            "state": message.state,
+            "parts": message.parts,
+            "parentId": message.parent_id and str(message.parent_id),
+            "turnId": message.turn_id and str(message.turn_id),
+            "author": author_shape(message.author_id, names),
+            "finish": message.finish,
+            "clientMessageId": message.client_message_id,
+            "createdAt": timestamp(message.created_at),
+        }
+    )
+
+
+def new_message_shape(message: NewMessage, revision: int, names: Mapping[int, str]) -> Shape:
+    """A row that its writer announces; its parts go out as the exact text that was stored."""
+    return _without_none(
+        {
+            "id": str(message.id),
+            "position": message.position,
+            "revision": revision,
+            "kind": message.kind,
+            "state": message.state,
+            "parts": msgspec.Raw(message.parts.encode("utf-8", "surrogatepass")),
+            "turnId": message.turn_id and str(message.turn_id),
+            "author": author_shape(message.author_id, names),
+            "finish": message.finish,
+            "clientMessageId": message.client_message_id,
+            "createdAt": timestamp(message.created_at),
+        }
+    )
+
+
+def author_shape(author_id: int | None, names: Mapping[int, str]) -> Shape | None:
+    return None if author_id is None else {"id": author_id, "name": names.get(author_id, "")}
+
+
+def queue_item(
+    turn_id: UUID, place: int, content: object, author: Shape | None, when_busy: str
+) -> Shape:
+    return {
+        "turnId": str(turn_id),
+        "place": place,
+        "content": content,
+        "author": author,
+        "whenBusy": when_busy,
+    }
+
+
+def usage_shape(turn: Turn) -> Shape | None:
+    """Tokens of a turn, without what the provider did not tell."""
+    usage = _without_none(
+        {
+            "inputTokens": turn.input_tokens,
+            "cachedInputTokens": turn.cached_tokens,
+            "outputTokens": turn.output_tokens,
+        }
+    )
+    return usage or None
+
+
+def cost(value: Decimal | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def turn_shape(turn: Turn) -> Shape:
+    """What a person may know of a turn that stands beside its messages."""
+    error = None
+    if turn.error_code:
+        error = {"code": turn.error_code, "message": turn.error_message}
+    return _without_none(
+        {
+            "turnId": str(turn.pk),
+            "state": turn.state,
+            "verdict": turn.worst_verdict or turn.verdict or None,
+            "reason": turn.worst_reason or turn.reason or None,
+            "baseline": turn.baseline,
+            "revision": turn.revision,
+            "model": turn.model or None,
+            "usage": usage_shape(turn),
+            "ttftMs": turn.ttft_ms,
+            "durationMs": turn.duration_ms,
+            "costUsd": cost(turn.cost_usd),
+            "retryOf": turn.retry_of and str(turn.retry_of),
+            "error": error,
+        }
+    )
+
+
+def turn_shapes(turns: Iterable[Turn]) -> list[Shape]:
+    return [turn_shape(turn) for turn in turns]

@@ -1,0 +1,125 @@
+"""How a run ends: which rows close it, and which terminal event. No turn ends without one."""
+
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from gateway_app import events
+from gateway_app.agent import Draft
+from gateway_app.services.runs import RunWrite, TurnRecord
+from gateway_app.services.turns import RunLease
+from gateway_app.shapes import cost
+from gateway_app.turns.live_run import LiveRun
+from sessions_app.fields import dump_json
+from sessions_app.transcript import NewMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """state: completed, stopped, failed or interrupted. A failure has a code and a sentence."""
+
+    state: str
+    code: str = ""
+    message: str = ""
+
+
+def ending_write(live: LiveRun, ending: Ending, lease_owner: str | None) -> RunWrite:
+    """The last transaction of a run. `lease_owner` set: the next waiting turn starts with it."""
+    record = live.record
+    record.duration_ms = round((monotonic() - live.started) * 1000)
+    record.finish = _finish(live.draft, ending)
+    record.error_code, record.error_message = ending.code, ending.message[:500]
+    messages = closing_rows(live.draft, ending, record.finish)
+    if live.run.first_turn:
+        messages.append(_session_meta(live))
+    return RunWrite(
+        run=live.run,
+        messages=messages,
+        before=live.close_items(),
+        terminal=_terminal(live.run, record, ending),
+        record=record,
+        state=ending.state,
+        lease_owner=lease_owner,
+    )
+
+
+def closing_rows(draft: Draft | None, ending: Ending, finish: str) -> list[NewMessage]:
+    """The answer as far as it came, and for what is not an answer a notice that closes it."""
+    rows: list[NewMessage] = []
+    if draft is not None and (draft.text or draft.reasoning or ending.state == "completed"):
+        draft.calls = draft.calls if ending.state == "completed" else []
+        rows.append(
+            NewMessage(
+                kind="assistant",
+                id=draft.message_id,
+                parts=dump_json(draft.parts()),
+                finish=finish,
+            )
+        )
+    if ending.state == "failed" or (ending.state == "interrupted"):
+        rows.append(_notice(ending.message, ending.code))
+    elif ending.state == "stopped" and not (draft is not None and draft.text):
+        rows.append(_notice("Stopped before an answer.", "stopped"))
+    return rows
+
+
+def _notice(text: str, code: str) -> NewMessage:
+    return NewMessage(kind="notice", parts=dump_json([{"type": "text", "text": text}]), finish=code)
+
+
+def _finish(draft: Draft | None, ending: Ending) -> str:
+    if ending.state == "completed":
+        return (draft.finish if draft else None) or "stop"
+    return "error" if ending.state == "failed" else ending.state
+
+
+def _session_meta(live: LiveRun) -> NewMessage:
+    """The marker of a session's first turn: what it began with."""
+    part = {
+        "type": "session_meta",
+        "tools": [],
+        "model": live.record.model or "",
+        "platform": live.run.platform,
+    }
+    return NewMessage(kind="session_meta", parts=dump_json([part]))
+
+
+def usage_of(record: TurnRecord) -> dict[str, Any] | None:
+    """The run's tokens as AG-UI's TokenUsage; None where the provider told nothing."""
+    provider, _, model = (record.model or "").partition(":")
+    usage = {
+        "provider": provider or None,
+        "model": model or None,
+        "inputTokens": record.input_tokens,
+        "outputTokens": record.output_tokens,
+        "cachedInputTokens": record.cached_tokens,
+    }
+    if record.input_tokens is None and record.output_tokens is None:
+        return None
+    return {name: value for name, value in usage.items() if value is not None}
+
+
+def _terminal(run: RunLease, record: TurnRecord, ending: Ending) -> bytes:
+    facts: dict[str, Any] = {}
+    if record.verdict:
+        facts["cache"] = {
+            "verdict": record.worst_verdict or record.verdict,
+            "reason": record.worst_reason or record.reason or "",
+            "baseline": record.baseline,
+            "revision": record.revision,
+        }
+    if record.ttft_ms is not None:
+        facts["ttftMs"] = record.ttft_ms
+    facts["durationMs"] = record.duration_ms
+    if record.cost_usd is not None:
+        facts["costUsd"] = cost(record.cost_usd)
+    if ending.state in {"failed", "interrupted"}:
+        return events.run_error(ending.code, ending.message, facts)
+    return events.run_finished(
+        run.session_id,
+        run.turn_id,
+        run.generation,
+        cancelled=ending.state == "stopped",
+        usage=usage_of(record),
+        facts=facts,
+    )

@@ -1,0 +1,121 @@
+"""What a process does each second for its turns: obey orders, keep leases, find orphans."""
+
+import asyncio
+import logging
+import os
+import socket
+from time import monotonic
+
+from django.db import DatabaseError
+
+from gateway_app.config import GatewayConfig
+from gateway_app.database_threads import DatabaseLanes
+from gateway_app.services import recovery
+from gateway_app.services.recovery import Orphan
+from gateway_app.subscriptions import Hub
+from gateway_app.turns.runner import TurnRunner
+
+logger = logging.getLogger(__name__)
+
+
+def new_lease_owner() -> str:
+    """This process's name on its leases: host, pid, and a random word for this life."""
+    return f"{socket.gethostname()[:32]}:{os.getpid()}:{os.urandom(4).hex()}"
+
+
+def owner_is_dead(lease_owner: str) -> bool:
+    """True when a lease's owner surely is gone: an earlier process of this very machine."""
+    host, _, rest = lease_owner.partition(":")
+    pid = rest.partition(":")[0]
+    if host != socket.gethostname()[:32] or not pid.isdigit():
+        return False
+    if int(pid) == os.getpid():
+        return True
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+class Heartbeat:
+    """The loop of one process's leases."""
+
+    def __init__(
+        self, runner: TurnRunner, lanes: DatabaseLanes, hub: Hub, config: GatewayConfig
+    ) -> None:
+        self._runner, self._lanes, self._hub, self._config = runner, lanes, hub, config
+        self._renewed_at = monotonic()
+
+    async def run(self) -> None:
+        """Beats for ever; a database that is away is waited for."""
+        while True:
+            await asyncio.sleep(self._config.heartbeat_s)
+            try:
+                await self.beat()
+            except DatabaseError:
+                logger.warning("The heartbeat could not reach the database")
+
+    async def beat(self) -> None:
+        """One beat: orders, leases, orphans, turns that wait without anyone to start them."""
+        await self._obey()
+        await self._renew()
+        if self._runner.draining or self._config.turns != "inline":
+            return
+        for orphan in await self._lanes.read(recovery.find_orphans):
+            await self._recover(orphan)
+        for session_id in await self._lanes.read(recovery.find_startable):
+            await self._runner.start_next(session_id)
+
+    async def recover_at_start(self) -> int:
+        """Takes over what an earlier process of this machine left; how many turns."""
+        orphans = [
+            orphan
+            for orphan in await self._lanes.read(recovery.find_leased)
+            if orphan.lease_owner != self._runner.lease_owner and owner_is_dead(orphan.lease_owner)
+        ]
+        for orphan in orphans:
+            await self._recover(orphan)
+        return len(orphans)
+
+    async def _obey(self) -> None:
+        """Stops runs that a person stopped anywhere, and runs that lost their session."""
+        live = dict(self._runner.live)
+        if not live:
+            return
+        orders = await self._lanes.read(recovery.read_orders, list(live))
+        for turn_id, one in live.items():
+            generation, stop = orders.get(turn_id, (-1, False))
+            if generation != one.run.generation:
+                one.stop("fenced")
+            elif stop:
+                one.stop("stopped")
+
+    async def _renew(self) -> None:
+        now = monotonic()
+        sessions = [live.run.session_id for live in self._runner.live.values()]
+        if sessions and now - self._renewed_at >= self._config.lease_renew_s:
+            await self._lanes.write(
+                recovery.renew_leases,
+                lease_owner=self._runner.lease_owner,
+                session_ids=sessions,
+            )
+            self._renewed_at = now
+
+    async def _recover(self, orphan: Orphan) -> None:
+        if orphan.turn_id in self._runner.live:
+            return
+        recovered = await self._lanes.write(
+            recovery.recover_turn, orphan=orphan, lease_owner=self._runner.lease_owner
+        )
+        if recovered is None:
+            return
+        logger.info("Recovered a turn", extra={"session": orphan.session_id,
+                                               "turn": orphan.turn_id})  # fmt: skip
+        self._hub.publish(recovered.logged)
+        if recovered.run is not None:
+            self._runner.launch(recovered.run)
+        else:
+            await self._runner.start_next(orphan.session_id)

@@ -1,0 +1,215 @@
+"""One run in flight: the agent's port to the guard, the log and the transcript."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from time import monotonic
+from typing import Any
+from uuid import UUID
+
+from gateway_app import events
+from gateway_app.agent import Draft, ToolCall, ToolResult
+from gateway_app.agent_cache import AgentCache, ConfigChanged, GuardedRequest
+from gateway_app.cached_agent import Profile, Verdict
+from gateway_app.database_threads import DatabaseLanes
+from gateway_app.event_log import EventLog, reasoning_content, text_content
+from gateway_app.profiles import Profiles
+from gateway_app.providers.base import Delta, ModelRequest, Provider, Usage
+from gateway_app.services.runs import RunWrite, RunWritten, TurnRecord, read_sent, write_run
+from gateway_app.services.turns import RunLease
+from gateway_app.subscriptions import Hub
+from sessions_app.fields import dump_json
+from sessions_app.models import new_id
+from sessions_app.selectors import read_clock
+from sessions_app.transcript import NewMessage
+
+_WORSE = list(Verdict)
+
+
+class LiveRun:
+    """The port of one run. Its agent task is `task`; whoever stops it sets `stopping` first."""
+
+    def __init__(
+        self,
+        run: RunLease,
+        *,
+        lanes: DatabaseLanes,
+        cache: AgentCache,
+        log: EventLog,
+        hub: Hub,
+        profiles: Profiles,
+    ) -> None:
+        self.run = run
+        self.task: asyncio.Task[Draft] | None = None
+        self.stopping: str | None = None
+        self.record = TurnRecord()
+        self.started = monotonic()
+        self.draft: Draft | None = None
+        self.profile: Profile | None = None
+        self.log = log.open(run, self.lose)
+        self._config = run.config
+        self._provider: Provider | None = None
+        self._writing: asyncio.Future[RunWritten] | None = None
+        self._lanes, self._cache, self._hub, self._profiles = lanes, cache, hub, profiles
+
+    def stop(self, why: str) -> None:
+        """Ends the model request. `why` is stopped, fenced, storage or draining; the first wins."""
+        if self.stopping is None:
+            self.stopping = why
+        if self.task is not None:
+            self.task.cancel()
+
+    def lose(self, why: str) -> None:
+        self.stop(why)
+
+    # --- the agent's port ---
+
+    def new_draft(self) -> Draft:
+        self.draft = Draft(new_id())
+        return self.draft
+
+    async def next_request(self) -> ModelRequest:
+        while True:
+            profile, provider = await self._profiles.get(self._config, self.run.frozen)
+            self.profile, self._provider = profile, provider
+            try:
+                guarded = await self._lanes.read(
+                    self._cache.guard,
+                    self.run.session_id,
+                    profile,
+                    block=self.run.block,
+                    generation=self.run.generation,
+                    last_sent=_no_record if self.run.first_turn else read_sent,
+                )
+            except ConfigChanged:
+                clock = await self._lanes.read(read_clock, self.run.session_id)
+                if clock is not None:
+                    self._config = clock.config
+                continue
+            self._remember(guarded, profile)
+            body = profile.wire.body(
+                model=profile.model,
+                prompt=profile.prompt,
+                pieces=guarded.pieces,
+                settings=profile.settings,
+                session_id=self.run.session_id,
+            )
+            return ModelRequest(self.run.session_id, profile.model, body)
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Delta]]:
+        assert self._provider is not None
+        return self._provider.stream(request)
+
+    def show_text(self, draft: Draft, text: str) -> None:
+        first = self._first_delta()
+        if draft.reasoning_open:
+            self.log.add(*events.reasoning_end(events.reasoning_id(draft.message_id)))
+            draft.reasoning_open = False
+        if not draft.text_open:
+            draft.text_open = True
+            self.log.add(events.text_start(draft.message_id))
+        self.log.add_content(text_content, str(draft.message_id), text, urgent=first)
+
+    def show_reasoning(self, draft: Draft, text: str) -> None:
+        first, span = self._first_delta(), events.reasoning_id(draft.message_id)
+        if not draft.reasoning_open:
+            draft.reasoning_open = True
+            self.log.add(*events.reasoning_start(span))
+        self.log.add_content(reasoning_content, str(span), text, urgent=first)
+
+    def count_usage(self, usage: Usage) -> None:
+        record = self.record
+        record.input_tokens = _plus(record.input_tokens, usage.input_tokens)
+        record.cached_tokens = _plus(record.cached_tokens, usage.cached_tokens)
+        record.output_tokens = _plus(record.output_tokens, usage.output_tokens)
+
+    async def call_tool(self, call: ToolCall) -> ToolResult:
+        return ToolResult(call.id, f"There is no tool {call.name!r}.", error=True)
+
+    async def commit_step(self, draft: Draft, results: Sequence[ToolResult]) -> None:
+        """The calls and their results are rows before the next model call."""
+        messages = [NewMessage(kind="assistant", parts=dump_json(draft.parts()),
+                               id=draft.message_id, finish="tool_calls")]  # fmt: skip
+        messages += [_tool_message(result) for result in results]
+        self.log.add(*self.close_items())
+        for call in draft.calls:
+            self.log.add(*events.tool_call(draft.message_id, call.id, call.name, call.arguments))
+        for message, result in zip(messages[1:], results, strict=True):
+            self.log.add(events.tool_result(message.id, result.call_id, result.content))
+        self.draft = None  # its rows are written now, whatever stops the agent meanwhile
+        await self.write(RunWrite(run=self.run, messages=messages, record=self.record))
+
+    # --- what the runner needs ---
+
+    def close_items(self) -> list[bytes]:
+        """Events that close what the draft has open."""
+        draft, closing = self.draft, []
+        if draft is not None and draft.reasoning_open:
+            closing += events.reasoning_end(events.reasoning_id(draft.message_id))
+            draft.reasoning_open = False
+        if draft is not None and draft.text_open:
+            closing.append(events.text_end(draft.message_id))
+            draft.text_open = False
+        return closing
+
+    async def write(self, write: RunWrite) -> RunWritten:
+        """One transaction of this run, with what its log still has; published after the commit.
+
+        It is not torn by a stop: once it began, it ends, and is published.
+        """
+        await self.settle()
+        self._writing = asyncio.ensure_future(self._write(write))
+        return await asyncio.shield(self._writing)
+
+    async def settle(self) -> None:
+        """No transaction of this run is in flight."""
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+
+    async def _write(self, write: RunWrite) -> RunWritten:
+        await self.log.settle()
+        before = self.log.take()
+        whole = RunWrite(
+            run=write.run, messages=write.messages, before=[*before, *write.before],
+            terminal=write.terminal, record=write.record, state=write.state,
+            lease_owner=write.lease_owner, names=write.names,
+        )  # fmt: skip
+        written = await self._lanes.write(write_run, write=whole)
+        self._hub.publish(written.logged)
+        return written
+
+    def _remember(self, guarded: GuardedRequest, profile: Profile) -> None:
+        """The first request's verdict and the worst later one, and the last request's record."""
+        record = self.record
+        record.sent = guarded.record
+        record.model = f"{profile.provider}:{profile.model}"
+        if record.verdict is None:
+            record.verdict, record.reason = guarded.verdict.value, guarded.reason.value
+            record.baseline, record.revision = guarded.baseline, guarded.revision
+        worst = Verdict(record.worst_verdict or record.verdict)
+        if record.worst_verdict is None or _WORSE.index(guarded.verdict) > _WORSE.index(worst):
+            record.worst_verdict, record.worst_reason = guarded.verdict.value, guarded.reason.value
+
+    def _first_delta(self) -> bool:
+        if self.record.ttft_ms is not None:
+            return False
+        self.record.ttft_ms = round((monotonic() - self.started) * 1000)
+        return True
+
+
+def _no_record(_: UUID) -> None:
+    """A session's first turn has no earlier request."""
+
+
+def _plus(total: int | None, more: int | None) -> int | None:
+    return total if more is None else (total or 0) + more
+
+
+def _tool_message(result: ToolResult) -> NewMessage:
+    part: dict[str, Any] = {
+        "type": "tool_result",
+        "callId": result.call_id,
+        "content": result.content,
+    }
+    if result.error:
+        part["error"] = True
+    return NewMessage(kind="tool", parts=dump_json([part]))

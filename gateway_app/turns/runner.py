@@ -1,0 +1,216 @@
+"""Owns the tasks of this process's running turns. Sockets come and go; turns stay."""
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.db import DatabaseError
+
+from gateway_app.agent import run_turn
+from gateway_app.agent_cache import AgentCache
+from gateway_app.cached_agent import GuardRefused, Verdict
+from gateway_app.config import GatewayConfig
+from gateway_app.database_threads import DatabaseLanes
+from gateway_app.errors import Draining
+from gateway_app.event_log import EventLog
+from gateway_app.inbound import Inbound
+from gateway_app.profiles import Profiles
+from gateway_app.providers.base import ProviderError, Usage
+from gateway_app.providers.registry import Providers
+from gateway_app.services.turns import Accepted, RunLease, accept_turn, start_next_turn
+from gateway_app.subscriptions import Hub
+from gateway_app.turns.ending import Ending, ending_write
+from gateway_app.turns.live_run import LiveRun
+from sessions_app.errors import RunFenced, SessionError
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+
+class TurnRunner:
+    """The turns that run in this process, by turn id."""
+
+    def __init__(
+        self,
+        *,
+        lanes: DatabaseLanes,
+        cache: AgentCache,
+        log: EventLog,
+        hub: Hub,
+        providers: Providers,
+        config: GatewayConfig,
+        lease_owner: str,
+    ) -> None:
+        self.lease_owner = lease_owner
+        self.draining = False
+        self.live: dict[UUID, LiveRun] = {}
+        self._lanes, self._cache, self._log, self._hub = lanes, cache, log, hub
+        self._providers, self._config = providers, config
+        self._profiles = Profiles(lanes, providers)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def accept(self, inbound: Inbound, session_id: UUID | None) -> Accepted:
+        """The message is durable, and its turn runs or waits, whatever becomes of the caller.
+
+        Raises Draining and what `accept_turn` raises.
+        """
+        if self.draining:
+            raise Draining
+        return await asyncio.shield(self._detach(self._accept(inbound, session_id)))
+
+    async def _accept(self, inbound: Inbound, session_id: UUID | None) -> Accepted:
+        accepted = await self._lanes.write(
+            accept_turn,
+            inbound=inbound,
+            session_id=session_id,
+            lease_owner=self.lease_owner,
+            start=self._config.turns == "inline",
+        )
+        self._hub.publish(accepted.logged)
+        if accepted.run is not None:
+            self.launch(accepted.run)
+        elif accepted.startable:
+            await self._start_next(accepted.session_id)
+        return accepted
+
+    async def start_next(self, session_id: UUID) -> bool:
+        """The first waiting turn of a free session runs here; False if there is none."""
+        if self.draining:
+            return False
+        return await asyncio.shield(self._detach(self._start_next(session_id)))
+
+    async def _start_next(self, session_id: UUID) -> bool:
+        if self._config.turns != "inline":
+            return False
+        try:
+            started = await self._lanes.write(
+                start_next_turn, session_id=session_id, lease_owner=self.lease_owner
+            )
+        except SessionError:
+            return False
+        if started is None:
+            return False
+        self._hub.publish([started[1]])
+        self.launch(started[0])
+        return True
+
+    def launch(self, run: RunLease) -> None:
+        """The run goes on here, in a task of its own."""
+        live = LiveRun(
+            run,
+            lanes=self._lanes,
+            cache=self._cache,
+            log=self._log,
+            hub=self._hub,
+            profiles=self._profiles,
+        )
+        self.live[run.turn_id] = live
+        self._idle.clear()
+        self._detach(self._run(live))
+
+    def stop(self, turn_id: UUID, generation: int, why: str = "stopped") -> bool:
+        """Ends a run of this process; False if it does not run here."""
+        live = self.live.get(turn_id)
+        if live is None or live.run.generation != generation:
+            return False
+        live.stop(why)
+        return True
+
+    async def wait_idle(self, limit_s: float) -> bool:
+        """Waits until nothing runs here; False if something still does after `limit_s`."""
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._idle.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def aclose(self) -> None:
+        """Every task of this runner has ended; runs in flight are left to another process."""
+        for live in list(self.live.values()):
+            live.stop("draining")
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    def _detach(self, coroutine: Coroutine[Any, Any, R]) -> "asyncio.Task[R]":
+        """A task of its own, which does not keep the context of the socket that asked for it."""
+        task = asyncio.get_running_loop().create_task(coroutine, context=contextvars.Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _run(self, live: LiveRun) -> None:
+        run = live.run
+        self._cache.pin(run.session_id)
+        try:
+            ending = await self._ending_of(live)
+            await live.settle()
+            if ending is not None:
+                await self._finish(live, ending)
+        except RunFenced:
+            logger.info("A run was fenced", extra=_facts(run))
+        except DatabaseError:
+            logger.exception("A run's end could not be stored; its lease will run out",
+                             extra=_facts(run))  # fmt: skip
+        except Exception:  # top of a turn's task: it must end, and say so
+            logger.exception("A run broke off; its lease will run out", extra=_facts(run))
+        finally:
+            self._log.close(live.log)
+            self._cache.unpin(run.session_id)
+            del self.live[run.turn_id]
+            if not self.live:
+                self._idle.set()
+
+    async def _ending_of(self, live: LiveRun) -> Ending | None:
+        """Runs the agent; how it ended. None: the run is no longer ours to end."""
+        live.task = asyncio.create_task(run_turn(live))
+        if live.stopping:
+            live.task.cancel()
+        try:
+            await live.task
+        except asyncio.CancelledError:
+            if live.stopping is None:
+                raise
+            return Ending("stopped") if live.stopping == "stopped" else None
+        except ProviderError as exc:
+            logger.info("A model call failed", extra=_facts(live.run) | {"code": exc.code})
+            return Ending("failed", exc.code, exc.message)
+        except GuardRefused as exc:
+            live.record.verdict, live.record.reason = Verdict.REFUSE.value, exc.reason.value
+            return Ending("failed", "storage", str(exc))
+        except DatabaseError:
+            logger.exception("A run lost the database", extra=_facts(live.run))
+            message = "The database did not answer. Your message is kept; try again."
+            return Ending("failed", "storage", message)
+        except RunFenced:
+            return None
+        except Exception:  # top of a turn's task: the turn is closed, and says so
+            logger.exception("A run broke off", extra=_facts(live.run))
+            message = "Something broke in this server. Your message is kept; try again."
+            return Ending("failed", "interrupted", message)
+        return Ending("completed")
+
+    async def _finish(self, live: LiveRun, ending: Ending) -> None:
+        self._price(live)
+        written = await live.write(
+            ending_write(live, ending, None if self.draining else self.lease_owner)
+        )
+        if written.next_run is not None:
+            self.launch(written.next_run)
+
+    def _price(self, live: LiveRun) -> None:
+        record, profile = live.record, live.profile
+        if profile is None or record.input_tokens is None:
+            return
+        usage = Usage(record.input_tokens, record.cached_tokens, record.output_tokens)
+        record.cost_usd = self._providers.cost_usd(profile.provider, profile.model, usage)
+
+
+def _facts(run: RunLease) -> dict[str, object]:
+    return {"session": run.session_id, "turn": run.turn_id, "generation": run.generation}

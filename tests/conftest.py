@@ -1,0 +1,67 @@
+"""The parts that every test shares: a real model server, a real gateway in this process."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+
+import pytest
+import pytest_asyncio
+from django.contrib.auth.models import User
+
+from gateway_app.config import GatewayConfig
+from gateway_app.host import GatewayHost, set_host
+from tests.factories import UserFactory
+from tests.fake_model_server import FakeModelServer
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test that may use the database may use all its aliases: readers have one of their own."""
+    for item in items:
+        marker = item.get_closest_marker("django_db")
+        if marker is not None and "databases" not in marker.kwargs:
+            everywhere = pytest.mark.django_db(**{**marker.kwargs, "databases": "__all__"})
+            item.add_marker(everywhere, append=False)
+
+
+@pytest.fixture
+def model() -> Iterator[FakeModelServer]:
+    """The model: fake answers, real HTTP."""
+    with FakeModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def config(model: FakeModelServer) -> GatewayConfig:
+    """The gateway's configuration in tests: the fake model, patience of tests."""
+    return GatewayConfig(
+        openai_base_url=model.url,
+        openai_api_key="sk-test",
+        default_model="openai:fake-1",
+        max_retries=0,
+    )
+
+
+@pytest_asyncio.fixture
+async def gateway(config: GatewayConfig, transactional_db: None) -> AsyncIterator[GatewayHost]:
+    """This process's gateway, started; everything it runs has ended after the test."""
+    host = GatewayHost(replace(config))
+    set_host(host)
+    await host.start(checkpoint=False)
+    try:
+        yield host
+    finally:
+        await host.aclose()
+        set_host(None)
+
+
+@pytest.fixture
+def owner(transactional_db: None) -> User:
+    """The person whose conversation it is."""
+    user: User = UserFactory(username="ann")
+    return user
+
+
+@pytest.fixture
+def stranger(transactional_db: None) -> User:
+    """Somebody else, without any permission."""
+    user: User = UserFactory(username="bob")
+    return user
