@@ -3,14 +3,17 @@
 import asyncio
 import gc
 import logging
+from collections.abc import Mapping
 from contextlib import aclosing
 from time import perf_counter
 
 import pytest
 
+from gateway_app.config import GatewayConfig
 from gateway_app.providers.base import (
     Finish,
     ModelInvalid,
+    ModelRequest,
     ReasoningDelta,
     TextDelta,
     ToolCallDelta,
@@ -416,8 +419,6 @@ async def test_it_says_so_when_a_server_lists_no_models(
 
 
 async def test_it_knows_a_default_for_openai_itself() -> None:
-    from gateway_app.config import GatewayConfig
-
     provider = OpenAIProvider(GatewayConfig(), api_key=KEY)
     assert await provider.default_model() == DEFAULT_MODEL
     await provider.aclose()
@@ -438,11 +439,6 @@ async def test_it_leaves_nothing_open(server: FakeModelServer, make_provider: Ma
 async def test_a_subclass_says_where_the_server_is_and_adds_headers(
     server: FakeModelServer,
 ) -> None:
-    from collections.abc import Mapping
-
-    from gateway_app.config import GatewayConfig
-    from gateway_app.providers.base import ModelRequest
-
     class Elsewhere(OpenAIProvider):
         async def address(self) -> str:
             return server.url

@@ -1,5 +1,6 @@
 """Everything that goes wrong becomes one error with one clear sentence, over real HTTP."""
 
+import asyncio
 import socket
 
 import pytest
@@ -227,8 +228,6 @@ async def test_it_says_that_tls_failed(
 
 
 async def test_it_says_that_a_server_speaks_no_http(make_provider: MakeProvider) -> None:
-    import asyncio
-
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")

@@ -8,7 +8,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
-from tests.fake_model_server import FakeModelServer, Script
+from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.gateway_app.providers.asking import HELLO, a_request, deltas
 from tests.gateway_app.providers.conftest import KEY, MakeProvider
 
@@ -46,8 +46,6 @@ async def test_it_sends_the_bytes_it_was_given(
 async def test_it_gives_the_response_before_its_body_was_read(
     client: AsyncOpenAI, server: FakeModelServer
 ) -> None:
-    from tests.fake_model_server import Gate
-
     gate = Gate()
     server.script(Script(end_gate=gate))
     response = await post(client)
