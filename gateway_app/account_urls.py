@@ -1,9 +1,9 @@
-"""Addresses of logging in and of the caller."""
+"""Addresses of logging in, of the caller, and of health."""
 
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from gateway_app import account_views
+from gateway_app import account_views, health_views
 
 urlpatterns = [
     path("accounts/login/", account_views.LogIn.as_view(), name="login"),
@@ -11,4 +11,6 @@ urlpatterns = [
     path("accounts/password/", account_views.SetPassword.as_view(), name="password"),
     path("login/<str:secret>/", account_views.login_link, name="login_link"),
     path("api/v1/me", account_views.me, name="me"),
+    path("healthz", health_views.healthz, name="healthz"),
+    path("readyz", health_views.readyz, name="readyz"),
 ]

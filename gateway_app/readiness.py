@@ -6,6 +6,7 @@ from typing import Final
 
 from channels.layers import get_channel_layer
 from django.db import Error, connection
+from redis.exceptions import RedisError
 
 from gateway_app.migration_state import missing_migrations, unknown_migrations
 from sessions_app import clock
@@ -22,8 +23,8 @@ def database_parts() -> dict[str, str]:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
         return {"database": OK, "migrations": _migrations(), "clock": _clock()}
-    except Error:
-        logger.exception("The database does not answer")
+    except Error as exc:
+        logger.warning("The database does not answer", extra={"reason": str(exc)})
         return {
             "database": "The database does not answer.",
             "migrations": "unknown",
@@ -38,8 +39,8 @@ async def channel_layer_part() -> str:
     try:
         async with asyncio.timeout(LAYER_PATIENCE_S):
             await layer.group_send("hermes-readiness", {"type": "readiness"})
-    except (OSError, TimeoutError, ConnectionError):
-        logger.exception("The channel layer does not answer")
+    except (OSError, RedisError) as exc:
+        logger.warning("The channel layer does not answer", extra={"reason": str(exc)})
         return "The channel layer does not answer."
     return OK
 

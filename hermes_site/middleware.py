@@ -1,15 +1,10 @@
 """The content security policy of every page."""
 
 from collections.abc import Callable
-from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 
-POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
-    "font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; "
-    "frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-)
+from gateway_app.content_policy import PAGE_POLICY
 
 
 class ContentSecurityPolicyMiddleware:
@@ -20,5 +15,5 @@ class ContentSecurityPolicyMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        response.headers.setdefault("Content-Security-Policy", POLICY)
+        response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
         return response

@@ -30,11 +30,17 @@ def lock_path(connection: BaseDatabaseWrapper) -> Path | None:
 
 
 class ServingLock:
-    """Held while this process serves; the process's end releases it, however it ends."""
+    """Held while this process serves; leaving the block, or the process's end, releases it."""
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         self.path = lock_path(connection) if connection.vendor == "sqlite" else None
         self.file: IO[str] | None = None
+
+    def __enter__(self) -> "ServingLock":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     def acquire(self) -> None:
         """Waits until no migration runs on this database; then none can start."""

@@ -46,13 +46,18 @@ def check_options(*, address: str, workers: int) -> None:
 
 
 def check_database() -> None:
-    """The database answers."""
+    """The database answers. Asked past the pool, which would hide the reason and wait longer."""
+    probe = connection.copy()
+    options = probe.settings_dict["OPTIONS"]
+    probe.settings_dict["OPTIONS"] = {key: options[key] for key in options if key != "pool"}
     try:
-        connection.ensure_connection()
+        probe.ensure_connection()
     except (Error, OSError) as exc:
         reason = str(exc).strip().splitlines()[0].rstrip(".")
-        name = connection.settings_dict["NAME"]
+        name = probe.settings_dict["NAME"]
         raise CommandError(f"The database {name} cannot be opened: {reason}.") from exc
+    finally:
+        probe.close()
 
 
 def take_database(lock: ServingLock, *, migrate: bool, stdout: OutputWrapper) -> None:

@@ -108,6 +108,7 @@ class Server(Daphne):
                 self.say(f"Stopping: running answers get up to {self.config.drain_s:g} s.")
                 await host().drain(self.config.drain_s)
             await self._stop_listening()
+            await host().drain(0)  # whoever came while the others went
             await asyncio.sleep(LEAVING_S)
             await self._cancel_applications()
         finally:

@@ -31,28 +31,31 @@ class Command(BaseCommand):
         address = options["host"].strip("[]")
         preflight.check_options(address=address, workers=options["workers"])
         preflight.check_database()
-        lock = ServingLock(connection)
+        with ServingLock(connection) as lock:
+            self._make_ready(lock, migrate=options["migrate"])
+            newcomer = ensure_admin(settings.ENVIRONMENT.admin_password)
+            secret = create_login_link(newcomer) if newcomer else None
+            connections.close_all()
+            server = Server(
+                import_string(settings.ASGI_APPLICATION),
+                address=address,
+                port=options["port"],
+                config=gateway_config(),
+                announce=lambda port: self._announce(_base_url(address, port), secret),
+                say=self._say,
+            )
+            server.run()
+        if server.failure:
+            raise CommandError(server.failure)
+
+    def _make_ready(self, lock: ServingLock, *, migrate: bool) -> None:
         try:
-            preflight.take_database(lock, migrate=options["migrate"], stdout=self.stdout)
+            preflight.take_database(lock, migrate=migrate, stdout=self.stdout)
             preflight.check_channel_layer()
             if collect_if_stale():
                 self._say("Static files were collected.")
         except OSError as exc:
             raise CommandError(f"{exc.filename} cannot be written: {exc.strerror}.") from exc
-        newcomer = ensure_admin(settings.ENVIRONMENT.admin_password)
-        secret = create_login_link(newcomer) if newcomer else None
-        server = Server(
-            import_string(settings.ASGI_APPLICATION),
-            address=address,
-            port=options["port"],
-            config=gateway_config(),
-            announce=lambda port: self._announce(_base_url(address, port), secret),
-            say=self._say,
-        )
-        connections.close_all()
-        server.run()
-        if server.failure:
-            raise CommandError(server.failure)
 
     def _announce(self, base_url: str, secret: str | None) -> None:
         """Says what is served and where; a login link, if there is one, is the last line."""

@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -70,8 +70,8 @@ class Served:
         self.url = self.read_until("Hermes serves").split()[-1]
         return self
 
-    def get(self, path: str, **options: Any) -> httpx.Response:
-        return httpx.get(self.url + path, **options)
+    def get(self, path: str, **options: Any) -> httpx2.Response:
+        return httpx2.get(self.url + path, **options)
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """Signals, then waits for the end; the exit code."""

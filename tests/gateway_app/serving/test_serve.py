@@ -1,0 +1,171 @@
+"""`manage.py serve` as a process: what it prints, what it refuses, how it ends."""
+
+import re
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.gateway_app.serving.conftest import Site
+
+
+@contextmanager
+def logged_in(address: str) -> Iterator[httpx2.Client]:
+    """A browser that opened the link and pressed its button."""
+    origin = address.split("/login/")[0]
+    with httpx2.Client(base_url=origin) as browser:
+        assert browser.get(address).status_code == 200
+        form = {"csrfmiddlewaretoken": browser.cookies["csrftoken"]}
+        answer = browser.post(address, data=form, headers={"Origin": origin})
+        assert (answer.status_code, answer.headers["Location"]) == (302, "/")
+        yield browser
+
+
+def test_it_serves_a_new_installation_and_ends_in_a_login_link(empty_site: Site) -> None:
+    served = empty_site.start("--migrate").ready()
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", served.url)
+    assert str(empty_site.file) in served.read_until("Database:")
+    served.read_until("Log in as admin")
+    link = served.read_until("http")
+    with logged_in(link) as browser:
+        assert browser.get("/api/v1/me").json()["name"] == "admin"
+        assert browser.get("/admin/").status_code == 200
+        page = browser.get("/accounts/password/").text
+        for sheet in re.findall(r'<link rel="stylesheet" href="([^"]+)"', page):
+            answer = browser.get(sheet)
+            assert answer.status_code == 200
+            assert "immutable" in answer.headers["Cache-Control"]
+    assert httpx2.get(link).status_code == 410
+    assert served.get("/healthz").json() == {"status": "ok"}
+    ready = served.get("/readyz")
+    assert (ready.status_code, ready.json()["ready"]) == (200, True)
+    assert served.end() == 0
+    assert not any("Traceback" in line for line in served.said), served.said
+
+
+def test_it_prints_a_link_at_each_start_until_there_is_a_password(site: Site) -> None:
+    links = []
+    for _ in range(2):
+        served = site.start().ready()
+        served.read_until("Log in as admin")
+        links.append(served.read_until("http"))
+        assert served.end() == 0
+    assert links[0] != links[1]
+    served = site.start(HERMES_ADMIN_PASSWORD="three warm feathers").ready()
+    assert served.end() == 0
+    assert not any("/login/" in line for line in served.said)
+    site.sql("UPDATE auth_user SET password = password")
+    served = site.start().ready()
+    assert served.end() == 0
+    assert not any("/login/" in line for line in served.said)
+
+
+def test_it_prints_the_public_address(site: Site) -> None:
+    served = site.start(HERMES_PUBLIC_URL="https://chat.example/").ready()
+    assert served.url == "https://chat.example"
+    assert served.read_until("https://").startswith("https://chat.example/login/")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_well_however_often_it_is_told(site: Site, number: int) -> None:
+    served = site.start().ready()
+    for _ in range(3):
+        served.process.send_signal(number)
+    assert served.rest() == 0
+    assert not any("Traceback" in line for line in served.said), served.said
+
+
+def test_it_keeps_migrations_away_while_it_serves(site: Site) -> None:
+    served = site.start().ready()
+    refused = site.manage("migrate")
+    assert refused.returncode == 1
+    assert "Stop `manage.py serve` first" in refused.stdout
+    assert served.end() == 0
+    assert site.manage("migrate").returncode == 0
+
+
+def test_it_migrates_once_when_two_start_together(empty_site: Site) -> None:
+    both = [empty_site.start("--migrate") for _ in range(2)]
+    assert all(served.ready().get("/readyz").status_code == 200 for served in both)
+    assert [served.end() for served in both] == [0, 0]
+
+
+def refused(site: Site, *args: str, **env: str) -> str:
+    """The one sentence of a `serve` that did not start."""
+    done = site.manage("serve", "--port", "0", *args, **env)
+    assert done.returncode == 1, done.stdout
+    assert "Traceback" not in done.stdout
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "mend"),
+    [
+        (["--workers", "2"], {}, "Leave --workers at 1"),
+        ([], {"HERMES_TURNS": "workers"}, "Set HERMES_TURNS to inline"),
+        ([], {"DEBUG": "perhaps"}, "Set it to 0 or 1"),
+        ([], {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/none"}, "The database none"),
+        ([], {"REDIS_URL": "redis://127.0.0.1:1/0"}, "Check REDIS_URL"),
+        (["--host", "0.0.0.0"], {}, "SECRET_KEY must be set"),
+        (["--host", "::"], {}, "SECRET_KEY must be set"),
+        (["--host", "0.0.0.0"], {"SECRET_KEY": "x" * 50, "ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS"),
+        (["--host", "192.0.2.1"], {"SECRET_KEY": "x" * 50}, "Choose another --host or --port"),
+    ],
+)
+def test_it_refuses_what_cannot_work_in_one_sentence(
+    site: Site, args: list[str], env: dict[str, str], mend: str
+) -> None:
+    assert mend in refused(site, *args, **env)
+
+
+def test_it_refuses_a_port_that_is_taken(site: Site) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert f"127.0.0.1:{port}" in refused(site, "--port", port)
+
+
+def test_it_refuses_a_data_directory_that_takes_no_files(empty_site: Site) -> None:
+    empty_site.data_dir.write_text("in the way")
+    said = refused(empty_site)
+    assert str(empty_site.data_dir) in said
+    assert "HERMES_DATA_DIR" in said
+
+
+def test_it_refuses_a_database_that_lacks_migrations(empty_site: Site) -> None:
+    assert "python manage.py migrate" in refused(empty_site)
+
+
+def test_it_refuses_a_database_that_is_newer(site: Site) -> None:
+    site.sql(
+        "INSERT INTO django_migrations (app, name, applied)"
+        " VALUES ('gateway_app', '9999_later', '2030-01-01')"
+    )
+    for args in ([], ["--migrate"]):
+        said = refused(site, *args)
+        assert "newer than this version" in said
+        assert "gateway_app.9999_later" in said
+
+
+def test_it_refuses_a_clock_that_is_not_in_place_until_it_is_mended(site: Site) -> None:
+    site.sql("DROP TRIGGER hermes_message_change")
+    said = refused(site)
+    assert "hermes_message_change" in said
+    assert "python manage.py migrate" in said
+    served = site.start("--migrate").ready()
+    assert served.get("/readyz").json()["clock"] == "ok"
+
+
+def test_it_says_which_part_is_not_ready(site: Site) -> None:
+    served = site.start().ready()
+    site.sql("DROP TRIGGER hermes_message_change")
+    answer = served.get("/readyz")
+    assert answer.status_code == 503
+    parts: dict[str, Any] = answer.json()
+    assert parts.pop("ready") is False
+    assert parts.pop("draining") is False
+    assert "python manage.py migrate" in parts.pop("clock")
+    assert set(parts.values()) == {"ok"}
