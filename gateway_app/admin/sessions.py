@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
+from django.views.decorators.http import require_safe
 
 from gateway_app.admin import cells, words
 from gateway_app.admin.facts import read_facts
@@ -63,7 +64,7 @@ class TranscriptAdmin(SessionAdmin):
     def get_urls(self) -> list[URLPattern]:
         page = path(
             "<uuid:session_id>/transcript/",
-            self.admin_site.admin_view(self.transcript_view),
+            self.admin_site.admin_view(require_safe(self.transcript_view)),
             name="sessions_app_session_transcript",
         )
         return [page, *super().get_urls()]

@@ -86,19 +86,14 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
         self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None
     ) -> HttpResponse:
         """Shows the text in this one answer; it passes no message store, cookie or cache."""
-        response = TemplateResponse(
-            request,
-            "admin/gateway_app/apitoken/made.html",
-            {
-                **self.admin_site.each_context(request),
-                "title": "API token made",
-                "opts": self.opts,
-                "token": obj,
-                "text": obj.__dict__.pop("made_text"),
-            },
-        )
-        response.headers["Cache-Control"] = "no-store"
-        return response
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "API token made",
+            "opts": self.opts,
+            "token": obj,
+            "text": obj.__dict__.pop("made_text"),
+        }
+        return TemplateResponse(request, "admin/gateway_app/apitoken/made.html", context)
 
     @admin.action(description="Revoke the selected API tokens", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:

@@ -76,7 +76,8 @@ class Page(HTMLParser):
         if (tag == "script" and "src" not in names) or tag == "style":
             self.refused.append(tag)
         self.refused += [name for name in names if name == "style" or name.startswith("on")]
-        if any((value or "").strip().lower().startswith("javascript:") for value in names.values()):
+        addresses = [names.get(name) or "" for name in ("href", "src", "action", "formaction")]
+        if any(address.strip().lower().startswith("javascript:") for address in addresses):
             self.refused.append("javascript:")
 
     def handle_data(self, data: str) -> None:

@@ -1,0 +1,153 @@
+"""The list of turns: found by what the guard said and how it ended, read-only."""
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from gateway_app.models import Turn
+from tests.factories import QueuedTurnFactory, SessionFactory, StaffFactory, TurnFactory
+from tests.gateway_app.admin.conftest import logged_in, page_of
+
+LIST = "/admin/gateway_app/turn/"
+
+pytestmark = pytest.mark.django_db
+
+
+def found(client: Client, query: str = "") -> set[Turn]:
+    response = client.get(LIST + query)
+    assert response.status_code == 200
+    return set(response.context["cl"].result_list)
+
+
+def test_it_shows_verdict_reason_cached_share_times_tokens_and_cost(ops_client, owner):
+    TurnFactory(
+        session=SessionFactory(owner=owner, title="Winter tyres"), verdict="rebuild",
+        reason="reconfigured", input_tokens=7900, cached_tokens=7426, output_tokens=210,
+        ttft_ms=412, duration_ms=65_000, cost_usd=Decimal("0.00001"),
+    )  # fmt: skip
+    page = page_of(ops_client.get(LIST))
+    for shown in (
+        "Completed", "Winter tyres", "ann", "Rebuilt", "the agent changed", "94 %", "412 ms",
+        "1 min 5 s in all", "7.9k in, 210 out", "< $0.0001",
+    ):  # fmt: skip
+        assert shown in page.text
+    assert "rect" in page.tags
+
+
+def test_it_never_shows_a_zero_for_what_is_not_known(ops_client):
+    TurnFactory(cached_tokens=None, cost_usd=None, ttft_ms=None, duration_ms=None)
+    row = re.search(r"<tbody>.*</tbody>", ops_client.get(LIST).content.decode(), re.DOTALL)[0]
+    assert "0 %" not in row
+    assert "$" not in row
+    assert "0 ms" not in row
+
+
+@pytest.mark.parametrize(
+    ("query", "fields"),
+    [
+        ("?state=failed", {"state": "failed"}),
+        ("?verdict=catch_up", {"verdict": "catch_up"}),
+        ("?reason=compacted", {"reason": "compacted"}),
+        ("?worst_verdict=rebuild", {"worst_verdict": "rebuild"}),
+        ("?error_code=model_timeout", {"error_code": "model_timeout"}),
+        ("?model=local:smollm2", {"model": "local:smollm2"}),
+    ],
+)
+def test_it_filters(ops_client, query, fields):
+    wanted = TurnFactory(**fields)
+    TurnFactory()
+    assert found(ops_client, query) == {wanted}
+
+
+def test_it_offers_each_filter_in_words(ops_client):
+    TurnFactory(model="local:smollm2")
+    text = page_of(ops_client.get(LIST)).text
+    for shown in (
+        "Waiting for approval", "Caught up", "history edited", "By worst later verdict",
+        "model too slow", "local:smollm2",
+    ):  # fmt: skip
+        assert shown in text
+
+
+def test_it_walks_by_date(ops_client):
+    old, new = TurnFactory(), TurnFactory()
+    last_year = timezone.now() - timedelta(days=400)
+    Turn.objects.filter(pk=old.pk).update(created_at=last_year)
+    assert found(ops_client, f"?created_at__year={last_year.year}") == {old}
+    assert new in found(ops_client)
+
+
+def test_it_finds_by_author_title_and_ids(ops_client, owner):
+    turn = TurnFactory(session=SessionFactory(owner=owner, title="Winter tyres"))
+    TurnFactory()
+    for term in ("ann", "winter", turn.pk, turn.session_id):
+        assert found(ops_client, f"?q={term}") == {turn}
+
+
+def test_it_pages_by_key(ops_client):
+    session = SessionFactory()
+    for _ in range(60):
+        TurnFactory(session=session)
+    page = ops_client.get(LIST)
+    older = re.search(r'rel="next" href="([^"]+)"', page.content.decode())[1]
+    first, second = set(page.context["cl"].result_list), found(ops_client, older)
+    assert (len(first), len(second), first & second) == (50, 10, set())
+
+
+def test_it_hides_turns_of_deleted_sessions(ops_client):
+    turn = TurnFactory(session=SessionFactory(deleted_at=timezone.now()))
+    assert found(ops_client) == set()
+    assert ops_client.get(f"{LIST}{turn.pk}/change/").status_code == 302
+
+
+def test_it_is_read_only(root_client):
+    turn = TurnFactory(error_code="model_timeout", error_message="Silent for 60 s.")
+    change = f"{LIST}{turn.pk}/change/"
+    page = page_of(root_client.get(change))
+    assert "Silent for 60 s." in page.text
+    assert not {"textarea", "select"} & set(page.tags)
+    assert root_client.post(change, {"state": "queued"}).status_code == 403
+    assert root_client.get(f"{LIST}add/").status_code == 403
+    assert root_client.post(f"{LIST}{turn.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert Turn.objects.get() == turn
+
+
+def test_it_shows_words_of_people_only_to_those_who_may_view_sessions():
+    content = [{"type": "text", "text": "my secret question"}]
+    turn = TurnFactory(session=SessionFactory(title="My secret title"), content=content)
+    queued = QueuedTurnFactory(session=turn.session, content=content)
+    counts_only = logged_in(StaffFactory(permissions=["gateway_app.view_turn"]))
+    reader = logged_in(
+        StaffFactory(permissions=["gateway_app.view_turn", "sessions_app.view_session"])
+    )
+    pages = (LIST, f"{LIST}{turn.pk}/change/", f"{LIST}{queued.pk}/change/")
+    for page in pages:
+        assert "secret" not in page_of(counts_only.get(page)).text
+    assert found(counts_only, "?q=secret") == set()
+    assert "My secret title" in page_of(reader.get(LIST)).text
+    assert "my secret question" in page_of(reader.get(pages[1])).text
+    assert found(reader, "?q=secret") == {turn, queued}
+
+
+def test_it_opens_to_staff_with_the_permission_only(owner):
+    turn = TurnFactory(session=SessionFactory(owner=owner))
+    reads_sessions = StaffFactory(permissions=["sessions_app.view_session"])
+    for page in (LIST, f"{LIST}{turn.pk}/change/"):
+        assert logged_in(owner).get(page).status_code == 302
+        assert logged_in(reads_sessions).get(page).status_code == 403
+
+
+def test_it_takes_as_many_statements_for_200_turns_as_for_2(ops_client, statements):
+    ops_client.get(LIST)
+    counts = []
+    for added in (2, 198):
+        for _ in range(added):
+            TurnFactory(author=StaffFactory())
+        counts.append(statements(ops_client, LIST))
+    # web session, user, two permission reads, models in use, the page, three of the dates
+    assert counts == [counts[0]] * 2
+    assert counts[0] <= 10
