@@ -13,132 +13,17 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cached_property
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from aiohttp import web
 
-WAIT_S = 10.0
-"""A test that waits longer than this for the server has failed."""
+from tests.gate import WAIT_S, Gate
+from tests.model_scripts import Answer, Json, RecordedRequest, Script, ToolCall
 
-Json = dict[str, Any]
-
-
-class Gate:
-    """A latch between threads and loops: whoever waits goes on once it was released."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._open = threading.Event()
-        self._waiters: list[Future[None]] = []
-
-    def release(self) -> None:
-        with self._lock:
-            self._open.set()
-            waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if waiter.set_running_or_notify_cancel():
-                waiter.set_result(None)
-
-    @property
-    def released(self) -> bool:
-        return self._open.is_set()
-
-    async def passed(self) -> None:
-        """Returns once released; without a limit of time (the server's side)."""
-        with self._lock:
-            if self._open.is_set():
-                return
-            waiter: Future[None] = Future()
-            self._waiters.append(waiter)
-        await asyncio.wrap_future(waiter)
-
-    async def wait(self, timeout_s: float = WAIT_S) -> None:
-        """Returns once released, in any event loop; raises TimeoutError after `timeout_s`."""
-        async with asyncio.timeout(timeout_s):
-            await self.passed()
-
-    def wait_sync(self, timeout_s: float = WAIT_S) -> None:
-        if not self._open.wait(timeout_s):
-            raise TimeoutError
-
-
-@dataclass
-class ToolCall:
-    """A call the model makes; its argument text is streamed in the given pieces."""
-
-    id: str
-    name: str
-    arguments: Sequence[str] = ("{}",)
-
-
-@dataclass
-class Script:
-    """One answer. Delays are for benchmarks; tests hold answers back with gates."""
-
-    tokens: Sequence[str] = ("Hello", ", ", "world", "!")
-    reasoning: Sequence[str] = ()
-    reasoning_field: str = "reasoning_content"
-    tool_calls: Sequence[ToolCall] = ()
-    first_token_delay_s: float = 0
-    token_delay_s: float = 0
-    headers_gate: Gate | None = None
-    gates: Mapping[int, Gate] = field(default_factory=dict)
-    """Waited for before piece i of the answer goes out (reasoning, text, then tool calls)."""
-    end_gate: Gate | None = None
-    """Waited for before the finish reason goes out."""
-    finish_reason: str | None = "stop"
-    usage: Json | None = None
-    """None: computed honestly from the request and the earlier ones."""
-    send_usage: bool = True
-    usage_null: bool = False
-    """`"usage": null` in every chunk but the last, as several servers do."""
-    done: bool = True
-    status: int = 200
-    error: Json | str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    cut_at_byte: int | None = None
-    """The connection is cut after this many bytes of the body."""
-    raw: Sequence[bytes] | None = None
-    """The body, verbatim, one write each: garbled chunks, HTML, keep-alives."""
-    content_type: str = "text/event-stream"
-
-
-Answer = Script | Callable[[Json], Script]
-
-
-@dataclass
-class RecordedRequest:
-    """What arrived, and how it ended. Times are `time.monotonic()`."""
-
-    path: str
-    body: bytes
-    headers: Mapping[str, str]
-    at: float
-    peer: object = None
-    """The client's side of the connection: equal for requests over the same one."""
-    started: Gate = field(default_factory=Gate)
-    """Released when the first byte of the answer's body went out."""
-    ended: Gate = field(default_factory=Gate)
-    """Released when the answer is over, for whatever reason."""
-    closed_by_client: bool = False
-    ended_at: float | None = None
-    pieces_sent: int = 0
-
-    @cached_property
-    def json(self) -> Json:
-        value: Json = json.loads(self.body)
-        return value
-
-    @property
-    def messages(self) -> list[Json]:
-        messages: list[Json] = self.json["messages"]
-        return messages
+__all__ = ["FakeModelServer", "Gate", "Json", "RecordedRequest", "Script", "ToolCall"]
 
 
 class FakeModelServer:
