@@ -127,7 +127,7 @@ def _take_seqs(batches: Iterable[RunBatch]) -> dict[UUID, int]:
         (db.db_uuid(batch.session_id), batch.generation, len(batch.events)) for batch in batches
     ]
     one = "(%s, %s, %s)" if db.is_sqlite() else "(%s::uuid, %s::bigint, %s::bigint)"
-    values = f"(VALUES {', '.join([one] * len(rows))})"
+    values = f"(VALUES {', '.join([one] * len(rows))}) AS batch"
     source = f"(SELECT column1 AS id, column2 AS generation, column3 AS added FROM {values}) AS run"
     found = db.rows(
         f"UPDATE {_SESSION} SET event_seq = event_seq + run.added FROM {source}"

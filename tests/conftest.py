@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 import pytest_asyncio
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
+from django.db import connections
 
 from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost, set_host
@@ -51,6 +53,7 @@ async def gateway(config: GatewayConfig, transactional_db: None) -> AsyncIterato
     finally:
         await host.aclose()
         set_host(None)
+        await sync_to_async(connections.close_all)()
 
 
 @pytest.fixture
