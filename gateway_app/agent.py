@@ -14,6 +14,7 @@ from gateway_app.providers.base import (
     Delta,
     Finish,
     ModelInvalid,
+    ModelRefused,
     ModelRequest,
     ProviderError,
     ReasoningDelta,
@@ -111,9 +112,11 @@ async def run_turn(port: Port) -> Draft:
     retries = 0
     for _ in range(MAX_STEPS):
         draft = await _model_step(port)
-        if draft.empty and not draft.reasoning and retries < _EMPTY_RETRIES:
+        if draft.empty and draft.finish != "content_filter" and retries < _EMPTY_RETRIES:
             retries += 1
             continue
+        if draft.empty and draft.finish == "content_filter":
+            raise ModelRefused("The provider's filter withheld this answer. Say it in other words.")
         if draft.empty:
             raise ModelInvalid("The model gave an empty answer. Your message is kept; try again.")
         if not draft.calls:
