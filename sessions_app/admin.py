@@ -79,7 +79,14 @@ class SessionAdmin(KeysetAdmin[Session]):
                 ),
             },
         ),
-        ("Run", {"fields": ("run_generation", "lease_owner", "lease_expires_at", "event_seq")}),
+        (
+            "Run",
+            {
+                "fields": (
+                    "open_block", "run_generation", "lease_owner", "lease_expires_at", "event_seq",
+                ),
+            },
+        ),
         ("Times", {"fields": ("created_at", "updated_at", "ended_at")}),
     )  # fmt: skip
 

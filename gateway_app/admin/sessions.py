@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from gateway_app.admin import cells, words
 from gateway_app.admin.facts import read_facts
 from gateway_app.admin.transcript import read_page
+from gateway_app.content_policy import TRUSTED_TYPES_POLICY
 from sessions_app.admin import SessionAdmin
 from sessions_app.models import Session
 
@@ -80,7 +81,10 @@ class TranscriptAdmin(SessionAdmin):
             "staff read a transcript", extra={"session": str(session_id), "user": request.user.pk}
         )
         return TemplateResponse(
-            request, "admin/sessions_app/session/transcript.html", self._context(request, session)
+            request,
+            "admin/sessions_app/session/transcript.html",
+            self._context(request, session),
+            headers={"Content-Security-Policy": TRUSTED_TYPES_POLICY},
         )
 
     def _context(self, request: HttpRequest, session: Session) -> dict[str, Any]:

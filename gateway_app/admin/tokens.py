@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 
 from gateway_app import credentials
 from gateway_app.admin import cells, words
+from gateway_app.content_policy import TRUSTED_TYPES_POLICY
 from gateway_app.models import ApiToken
 
 
@@ -93,7 +94,12 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
             "token": obj,
             "text": obj.__dict__.pop("made_text"),
         }
-        return TemplateResponse(request, "admin/gateway_app/apitoken/made.html", context)
+        return TemplateResponse(
+            request,
+            "admin/gateway_app/apitoken/made.html",
+            context,
+            headers={"Content-Security-Policy": TRUSTED_TYPES_POLICY},
+        )
 
     @admin.action(description="Revoke the selected API tokens", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:

@@ -75,7 +75,7 @@ class Page:
 
 def _notes(message: Message) -> list[str]:
     notes = []
-    if message.finish in words.FINISHES:
+    if message.kind == Message.Kind.ASSISTANT and message.finish in words.FINISHES:
         notes.append(words.FINISHES[message.finish])
     if message.feedback:
         notes.append("Liked" if message.feedback > 0 else "Disliked")

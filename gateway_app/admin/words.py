@@ -95,11 +95,10 @@ FINISHES: Final = {
     "length": "Cut by the model's length limit",
     "content_filter": "Cut by the provider's content filter",
     "stopped": "Stopped here",
-    "cancelled": "Stopped here",
     "interrupted": "Interrupted here",
-    "failed": "Failed here",
     "error": "Failed here",
 }
+"""How an answer ended that did not end by itself."""
 
 
 def word_of(words: dict[str, Word], value: str) -> Word:

@@ -109,6 +109,19 @@ def test_it_shows_what_the_model_was_sent_where_it_differs(ops_client, session):
     assert "[ann] Hello" in page_of(ops_client.get(url_of(session))).text
 
 
+def test_it_says_how_an_answer_ended_that_did_not_end_by_itself(ops_client, session):
+    MessageFactory(session=session, kind="assistant", text="Half an", finish="stopped")
+    MessageFactory(session=session, kind="assistant", text="Whole.", finish="stop")
+    MessageFactory(session=session, kind="notice", text="Stopped.", finish="stopped")
+    assert page_of(ops_client.get(url_of(session))).text.count("Stopped here") == 1
+
+
+def test_it_lets_no_script_make_markup_on_the_page(ops_client, session):
+    policy = ops_client.get(url_of(session)).headers["Content-Security-Policy"]
+    assert "require-trusted-types-for 'script'" in policy
+    assert "script-src 'self';" in policy
+
+
 def test_it_names_position_revision_and_author_of_each_row(ops_client, session, owner):
     MessageFactory(session=session, author=owner)
     row = MessageFactory(session=session, author=owner)

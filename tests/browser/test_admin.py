@@ -1,0 +1,113 @@
+"""The admin in a real browser: the strict policy holds on every page, the layout on every width."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+from playwright.sync_api import Page, sync_playwright
+
+from sessions_app.models import BLOCK
+from tests.factories import (
+    AgentFactory,
+    ApiTokenFactory,
+    MessageFactory,
+    SessionFactory,
+    SuperuserFactory,
+    TurnFactory,
+)
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+COUNT_VIOLATIONS = """
+window.violations = [];
+addEventListener("securitypolicyviolation", (event) =>
+  window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
+"""
+
+
+@pytest.fixture
+def addresses(live_server) -> dict[str, str]:
+    """Every kind of page, by name; made before the browser's own event loop runs."""
+    session = SessionFactory(title="<img src=x onerror=alert(1)>")
+    turn = TurnFactory(session=session, block=1, verdict="rebuild", reason="rewritten")
+    call = {"type": "tool_call", "id": "1", "name": "look_up", "arguments": "{}" * 400}
+    for number in range(1, 5):
+        text = {"type": "text", "text": "<svg onload=alert(1)>" + "w" * 300}
+        MessageFactory(session=session, position=BLOCK + number, turn_id=turn.pk,
+                       kind="assistant", parts=[text, call])  # fmt: skip
+    agent, token = AgentFactory(), ApiTokenFactory()
+    paths = {
+        "index": "",
+        "sessions": "sessions_app/session/",
+        "found": "sessions_app/session/?q=img&is=idle",
+        "transcript": f"sessions_app/session/{session.pk}/transcript/",
+        "session": f"sessions_app/session/{session.pk}/change/",
+        "delete": f"sessions_app/session/{session.pk}/delete/",
+        "turns": "gateway_app/turn/?verdict=rebuild",
+        "turn": f"gateway_app/turn/{turn.pk}/change/",
+        "agents": "gateway_app/agent/",
+        "agent": f"gateway_app/agent/{agent.pk}/change/",
+        "version": f"gateway_app/agentversion/{agent.versions.get().pk}/change/",
+        "tokens": "gateway_app/apitoken/",
+        "token": f"gateway_app/apitoken/{token.pk}/change/",
+        "new token": "gateway_app/apitoken/add/",
+        "users": "auth/user/",
+        "user": f"auth/user/{session.owner_id}/change/",
+        "group": "auth/group/add/",
+    }
+    return {name: f"{live_server.url}/admin/{path}" for name, path in paths.items()}
+
+
+@pytest.fixture
+def cookie(live_server) -> dict[str, str]:
+    client = Client()
+    client.force_login(SuperuserFactory())
+    value = client.cookies["sessionid"].value
+    return {"name": "sessionid", "value": value, "url": live_server.url}
+
+
+@pytest.fixture
+def theme() -> str:
+    return "light"
+
+
+@pytest.fixture
+def page(theme, cookie, addresses) -> Iterator[Page]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
+        )
+        context = browser.new_context(color_scheme=theme)
+        context.add_cookies([cookie])
+        context.add_init_script(COUNT_VIOLATIONS)
+        yield context.new_page()
+        browser.close()
+
+
+def test_it_breaks_the_policy_on_no_page(page, addresses):
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("dialog", lambda dialog: faults.append(dialog.message))
+    for name, address in addresses.items():
+        response = page.goto(address)
+        page.wait_for_load_state("networkidle")
+        assert response.status == 200, name
+        assert page.evaluate("window.violations") == [], name
+    assert faults == []
+
+
+def test_it_reads_a_transcript_without_scrolling_sideways(page, addresses):
+    for width in (1440, 1024, 390, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.goto(addresses["transcript"])
+        inner, outer = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert inner <= outer, width
+
+
+@pytest.mark.parametrize(
+    ("theme", "colour"), [("light", "rgb(106, 72, 176)"), ("dark", "rgb(189, 168, 246)")]
+)
+def test_it_follows_the_systems_theme_with_its_own_colours(page, addresses, colour):
+    page.goto(addresses["turns"])
+    mark = page.locator(".h-tone-rebuilt").first
+    assert mark.evaluate("(element) => getComputedStyle(element).color") == colour
