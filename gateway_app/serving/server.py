@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from daphne.endpoints import build_endpoint_description_strings
+from daphne.ws_protocol import WebSocketProtocol
 from twisted.internet import defer, reactor
 
 from gateway_app.config import GatewayConfig
@@ -19,6 +20,13 @@ logger = logging.getLogger(__name__)
 PONG_PATIENCE_S: Final = 30
 LEAVING_S: Final = 0.2
 """How long closed sockets have to leave by themselves before their consumers are cancelled."""
+
+
+class Handshake(WebSocketProtocol):
+    """Answers an Origin that is no URL as the door answers a foreign one."""
+
+    def failHandshake(self, reason: str, code: int = 400, responseHeaders: Any = None) -> None:  # noqa: N802, N803 autobahn's names
+        super().failHandshake(reason, 403 if "Origin" in reason else code, responseHeaders)
 
 
 class Server(Daphne):
@@ -60,6 +68,7 @@ class Server(Daphne):
 
     def _prepare(self) -> None:
         """Runs when the ports are bound and the reactor does not turn yet."""
+        self.ws_factory.protocol = Handshake
         loop = asyncio.get_event_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)

@@ -1,5 +1,6 @@
 """A site in a directory of its own, run by real `manage.py` processes on a SQLite file."""
 
+import json
 import os
 import shutil
 import signal
@@ -7,13 +8,15 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from websockets import ConnectionClosed, Subprotocol
+from websockets.sync.client import connect
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 90
@@ -42,16 +45,21 @@ def manage(data_dir: Path, *args: str, **env: str) -> "subprocess.CompletedProce
 
 
 class Served:
-    """A running `serve`; `said` are its lines so far."""
+    """A running server; `said` are its lines so far, `url` where it answers."""
 
-    def __init__(self, data_dir: Path, *args: str, **env: str) -> None:
+    url: str
+
+    def __init__(
+        self, data_dir: Path, *command: str, inherit: tuple[int, ...] = (), **env: str
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "manage.py", "serve", "--port", "0", *args],
+            [sys.executable, *command],
             cwd=ROOT,
             env=environment(data_dir, **env),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            pass_fds=inherit,
         )
         self.said: list[str] = []
         self.watchdog = threading.Timer(PATIENCE_S, self.process.kill)
@@ -92,6 +100,55 @@ class Served:
         self.process.wait()
 
 
+class Tab:
+    """A websocket of a running server, as a program or a page opens it."""
+
+    def __init__(self, served: Served, path: str = "/ws/v1/", **headers: str) -> None:
+        self.connecting = connect(
+            served.url.replace("http", "ws", 1) + path,
+            subprotocols=[Subprotocol("hermes.v1")],
+            additional_headers=headers,
+            proxy=None,
+        )
+        self.frames: list[dict[str, Any]] = []
+
+    def __enter__(self) -> "Tab":
+        self.socket = self.connecting.__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self.connecting.__exit__(*raised)
+
+    def send(self, kind: str, **fields: Any) -> None:
+        """One command, its type being its id."""
+        self.socket.send(json.dumps({"id": kind, "type": kind, **fields}))
+
+    def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The next frame that is wanted. Raises ConnectionClosed if none comes."""
+        while True:
+            frame: dict[str, Any] = json.loads(self.socket.recv(timeout=PATIENCE_S))
+            self.frames.append(frame)
+            if wanted(frame):
+                return frame
+
+    def ask(self, kind: str, **fields: Any) -> dict[str, Any]:
+        """One command; its reply."""
+        self.send(kind, **fields)
+        return self.until(lambda frame: frame.get("re") == kind)
+
+    def event(self, kind: str) -> dict[str, Any]:
+        frame = self.until(lambda frame: frame.get("event", {}).get("type") == kind)
+        event: dict[str, Any] = frame["event"]
+        return event
+
+    def close_code(self) -> int | None:
+        """Reads to the end; the code with which the server closed."""
+        try:
+            self.until(lambda _: False)
+        except ConnectionClosed as closed:
+            return closed.rcvd.code if closed.rcvd else None
+
+
 class Site:
     """A data directory and what is run on it."""
 
@@ -104,9 +161,24 @@ class Site:
         return manage(self.data_dir, *args, **env)
 
     def start(self, *args: str, **env: str) -> Served:
-        served = Served(self.data_dir, *args, **env)
+        """`serve` on any free port."""
+        return self.keep(Served(self.data_dir, "manage.py", "serve", "--port", "0", *args, **env))
+
+    def keep(self, served: Served) -> Served:
+        """Ended after the test, whatever happens."""
         self.running.append(served)
         return served
+
+    def token(self) -> str:
+        """A new API token of the user `admin`, who is made if need be."""
+        self.sql(
+            "INSERT OR IGNORE INTO auth_user (username, password, is_superuser, is_staff,"
+            " is_active, first_name, last_name, email, date_joined)"
+            " VALUES ('admin', '!', 1, 1, 1, '', '', '', '2030-01-01')"
+        )
+        done = self.manage("apitoken", "create", "admin")
+        assert done.returncode == 0, done.stdout
+        return done.stdout.splitlines()[-1]
 
     def sql(self, statement: str, *params: Any) -> list[tuple[Any, ...]]:
         with closing(sqlite3.connect(self.file)) as database:

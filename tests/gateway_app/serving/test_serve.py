@@ -58,10 +58,8 @@ def test_it_prints_a_link_at_each_start_until_there_is_a_password(site: Site) ->
     served = site.start(HERMES_ADMIN_PASSWORD="three warm feathers").ready()
     assert served.end() == 0
     assert not any("/login/" in line for line in served.said)
-    site.sql("UPDATE auth_user SET password = password")
-    served = site.start().ready()
-    assert served.end() == 0
-    assert not any("/login/" in line for line in served.said)
+    [(password,)] = site.sql("SELECT password FROM auth_user")
+    assert not password.startswith("!")
 
 
 def test_it_prints_the_public_address(site: Site) -> None:
