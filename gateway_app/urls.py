@@ -1,5 +1,10 @@
 """Addresses of the pages."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from gateway_app import views
+
+urlpatterns = [
+    path("", views.chat, name="chat"),
+    path("c/<uuid:session_id>/", views.chat, name="conversation"),
+]

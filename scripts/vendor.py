@@ -69,11 +69,11 @@ ICONS: Final = Package(
     {"LICENSE": "lucide.LICENSE"},
 )
 ICON_NAMES: Final = (
-    "arrow-down", "arrow-up", "check", "chevron-down", "chevron-right", "circle-stop", "clock",
-    "clock-arrow-up", "cloud-off", "copy", "ellipsis", "flame", "fold-vertical", "hand", "headset",
-    "info", "list-end", "list-plus", "log-out", "menu", "monitor", "moon", "panel-left", "pencil",
-    "refresh-cw", "rotate-cw", "settings", "shield-check", "square-pen", "sun", "trash-2",
-    "triangle-alert", "undo-2", "unplug", "wrench", "x",
+    "arrow-down", "arrow-up", "check", "chevron-down", "chevron-right", "clock",
+    "clock-arrow-up", "cloud-off", "copy", "ellipsis", "flame", "hand", "info", "key",
+    "list-plus", "log-out", "menu", "monitor", "moon", "panel-left", "pencil", "refresh-cw",
+    "rotate-cw", "settings", "shield-check", "square-pen", "sun", "trash-2", "triangle-alert",
+    "unplug", "wrap-text", "wrench", "x",
 )  # fmt: skip
 
 

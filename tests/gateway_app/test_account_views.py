@@ -12,8 +12,8 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from gateway_app import credentials
+from gateway_app.content_policy import PAGE_POLICY as POLICY
 from gateway_app.models import LoginLink
-from hermes_site.middleware import POLICY
 from tests.factories import StaffFactory, UserFactory
 
 pytestmark = pytest.mark.django_db

@@ -91,7 +91,7 @@ export class Connection {
 
   #ask(body) {
     return new Promise((resolve, reject) => {
-      const id = this.#nextId++;
+      const id = String(this.#nextId++);
       this.#pending.set(id, { resolve, reject });
       this.#write({ id, ...body });
     });

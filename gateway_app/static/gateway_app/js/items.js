@@ -33,7 +33,8 @@ function messageItem(state, message, results) {
   if (message.kind === "notice") {
     return { ...base, type: "notice", text: textOf(message), failed: failedTurn(state, message) };
   }
-  return { ...base, type: message.kind, text: textOf(message), author: message.author ?? null };
+  const author = message.author ?? null;
+  return { ...base, type: message.kind, pending: false, text: textOf(message), author };
 }
 
 function answer(message, results) {
@@ -57,29 +58,18 @@ function failedTurn(state, message) {
   return { turnId: turn.turnId, code: turn.error?.code ?? null };
 }
 
+/** Under the last row of a closed turn. A turn that was tried again shows no answer, and no facts. */
 function turnEnd(state, last) {
   const turn = state.turns[last.turnId];
-  if (turn === undefined || !CLOSED.has(turn.state) || state.run?.turnId === turn.turnId) return [];
-  const items = [];
-  if (turn.state === "failed" && last.kind !== "notice") {
-    const failed = { turnId: turn.turnId, code: turn.error?.code ?? null };
-    items.push({
-      key: `e:${turn.turnId}`,
-      type: "notice",
-      text: turn.error?.message ?? "",
-      failed,
-      createdAt: last.createdAt,
-    });
-  }
-  if (hasFacts(turn)) {
-    const copy = state.messages
-      .filter((message) => message.turnId === turn.turnId && message.kind === "assistant")
-      .filter((message) => message.state === "active")
-      .map((message) => textOf(message))
-      .join("\n\n");
-    items.push({ key: `f:${turn.turnId}`, type: "footer", turn, copy });
-  }
-  return items;
+  if (turn === undefined || last.kind === "user" || !CLOSED.has(turn.state)) return [];
+  if (!hasFacts(turn)) return [];
+  const copy = state.messages
+    .filter((message) => message.turnId === turn.turnId && message.kind === "assistant")
+    .filter((message) => message.state === "active")
+    .map((message) => textOf(message))
+    .filter(Boolean)
+    .join("\n\n");
+  return [{ key: `f:${turn.turnId}`, type: "footer", turn, copy }];
 }
 
 function hasFacts(turn) {
@@ -103,7 +93,7 @@ function runItems(state) {
 }
 
 function pendingItem(entry) {
-  return { ...entry, key: `c:${entry.clientMessageId}`, type: "pending" };
+  return { ...entry, key: `c:${entry.clientMessageId}`, type: "user", pending: true };
 }
 
 function toolResults(messages) {

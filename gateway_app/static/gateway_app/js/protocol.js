@@ -53,7 +53,9 @@ export function parseFrame(text) {
 
 /** An id for one send, made before the first try: a resend carries the same one. */
 export function newClientMessageId() {
-  return crypto.randomUUID();
+  // crypto.randomUUID is absent on plain http, where a gateway in a home network may well live.
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 export const command = Object.freeze({

@@ -35,6 +35,7 @@ const REDUCERS = {
     })),
   TOOL_CALL_RESULT: (run, event) =>
     changeCall(run, event.toolCallId, (call) => ({ ...call, result: event.content })),
+  CUSTOM: (run, event) => (event.name === "hermes.message" ? closeStep(run, event.value) : run),
 };
 
 /** The run after the event; the same object if the event says nothing about it. */
@@ -43,18 +44,28 @@ export function applyRunEvent(run, event) {
   return reduce === undefined ? run : reduce(run, event);
 }
 
-/** The run without the step that `message` finished, and the key that step had. */
-export function finishStep(run, message) {
-  const at = run.steps.findIndex((step) => step.messageId === message.id);
-  const index = at >= 0 ? at : run.steps.findIndex((step) => step.messageId === null);
-  if (index < 0) return { run, key: null };
-  const steps = run.steps.filter((_, position) => position !== index);
-  return { run: { ...run, steps }, key: run.steps[index].key };
+/** The key of the step that becomes `message`; null if there is none. */
+export function keyOfStep(run, message) {
+  return stepOf(run, message)?.key ?? null;
 }
 
 /** True once something of the answer can be read. */
 export function hasText(run) {
   return run.steps.some((step) => step.text || step.reasoning || step.calls.length > 0);
+}
+
+/** A row of the answer is written: its step is no longer in the making. */
+function closeStep(run, message) {
+  if (message.kind !== "assistant") return run;
+  if (message.state === "superseded") return { ...run, steps: [] };
+  const closed = stepOf(run, message);
+  return { ...run, steps: run.steps.filter((step) => step !== closed) };
+}
+
+/** Its own step, or the one that knows of no message yet: reasoning alone has no text to name it. */
+function stepOf(run, message) {
+  const own = run.steps.find((step) => step.messageId === message.id);
+  return own ?? run.steps.find((step) => step.messageId === null);
 }
 
 function blankStep(key, messageId) {

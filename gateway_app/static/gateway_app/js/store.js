@@ -3,7 +3,7 @@
 // {sessionId, session, seq, revision, messages (in order), turns {turnId: turn}, run, queue,
 //  hasMore, cursor, keys {messageId: key}, loaded}
 
-import { applyRunEvent, finishStep, newRun } from "./run.js";
+import { applyRunEvent, keyOfStep, newRun } from "./run.js";
 import { failTurn, finishTurn, startTurn } from "./turns.js";
 
 export function emptySession(sessionId, session = null) {
@@ -45,15 +45,16 @@ export function applySnapshot(state, frame) {
 }
 
 /**
- * [state, outcome]. "applied": the event counts; "old": known already; "gap": something is missing,
+ * [state, outcome]; `frame.at` is when it came, in ms. "applied": the event counts; "old": known already; "gap": something is missing,
  * subscribe with `after`; "reread": the past changed, subscribe without.
  */
 export function applyEvent(state, frame) {
   if (state.seq === null || frame.prev > state.seq) return [state, "gap"];
   if (frame.seq <= state.seq) return [state, "old"];
   if (frame.prev < state.seq) return [state, "reread"];
-  const next = { ...reduce(state, frame.turnId, frame.event), seq: frame.seq };
-  return [next, isRewrite(frame.event) ? "reread" : "applied"];
+  const event = { timestamp: frame.at, ...frame.event };
+  const next = { ...reduce(state, frame.turnId, event), seq: frame.seq };
+  return [next, isRewrite(event) ? "reread" : "applied"];
 }
 
 /** Older rows before the known ones; a row that is known already stays as it is. */
@@ -117,10 +118,11 @@ function afterError(state, event) {
   return event.metadata?.hermes?.retrying ? state : { ...state, run: null };
 }
 
-function reduceCustom(state, { name, value }) {
+function reduceCustom(state, event) {
+  const { name, value } = event;
   switch (name) {
     case "hermes.message":
-      return withMessage(state, value);
+      return withMessage(state, event);
     case "hermes.queue":
       return applyQueue(state, value.queue);
     case "hermes.title":
@@ -132,15 +134,15 @@ function reduceCustom(state, { name, value }) {
   }
 }
 
-function withMessage(state, message) {
+/** The row takes the place of the step that became it, and its key: nothing is drawn anew. */
+function withMessage(state, event) {
+  const message = event.value;
   const others = state.messages.filter((known) => known.id !== message.id);
   const next = { ...state, messages: inOrder([...others, message]) };
-  const ours = state.run?.turnId === message.turnId && message.kind === "assistant";
-  if (!ours) return next;
-  if (message.state === "superseded") return { ...next, run: newRun(message.turnId) };
-  if (message.state !== "active") return next;
-  const { run, key } = finishStep(state.run, message);
-  return { ...next, run, keys: key ? { ...state.keys, [message.id]: key } : state.keys };
+  if (state.run?.turnId !== message.turnId || message.kind !== "assistant") return next;
+  const key = message.state === "active" ? keyOfStep(state.run, message) : null;
+  const keys = key === null ? state.keys : { ...state.keys, [message.id]: key };
+  return { ...next, run: applyRunEvent(state.run, event), keys };
 }
 
 function withTurn(state, turnId, change) {

@@ -12,11 +12,21 @@ export function startTurn(turn, event) {
 }
 
 export function finishTurn(turn, event) {
-  const own = event.metadata?.hermes ?? {};
   const state = event.outcome?.type === "cancelled" ? "stopped" : "completed";
+  return withFacts({ ...turn, state }, event);
+}
+
+/** A run that failed: the turn failed too, unless another run of it follows. */
+export function failTurn(turn, event) {
+  if (event.metadata?.hermes?.retrying) return { ...turn, state: "running", retrying: true };
+  const error = { code: event.code, message: event.message };
+  return withFacts({ ...turn, state: "failed", error }, event);
+}
+
+function withFacts(turn, event) {
+  const own = event.metadata?.hermes ?? {};
   return compact({
     ...turn,
-    state,
     verdict: own.cache?.verdict ?? turn.verdict,
     reason: own.cache?.reason ?? turn.reason,
     revision: own.cache?.revision ?? turn.revision,
@@ -25,12 +35,6 @@ export function finishTurn(turn, event) {
     durationMs: own.durationMs ?? elapsed(turn, event),
     costUsd: own.costUsd ?? turn.costUsd,
   });
-}
-
-/** A run that failed: the turn failed too, unless another run of it follows. */
-export function failTurn(turn, event) {
-  if (event.metadata?.hermes?.retrying) return { ...turn, state: "running", retrying: true };
-  return { ...turn, state: "failed", error: { code: event.code, message: event.message } };
 }
 
 /** One answer may take several requests; a count that nobody told stays untold. */

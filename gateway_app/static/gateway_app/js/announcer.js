@@ -1,0 +1,40 @@
+// What a screen reader is told: starts and ends politely, errors at once, never the text itself.
+
+import { countWords } from "./format.js";
+import { WORDS, finishedWords } from "./words.js";
+
+/** {polite} or {alert} for the step from one state of a session to the next; null: nothing. */
+export function announcement(before, after) {
+  if (!after.loaded) return null;
+  const running = before?.sessionId === after.sessionId ? before.run : null;
+  if (running === null) return after.run === null ? null : { polite: WORDS.answering };
+  if (after.run !== null) return null;
+  const turn = after.turns[running.turnId];
+  if (turn?.state === "failed") return { alert: turn.error?.message || WORDS.failedFallback };
+  if (turn?.state === "stopped") return { polite: WORDS.stopped };
+  return { polite: finishedWords(answerWords(after, running.turnId)) };
+}
+
+function answerWords(state, turnId) {
+  return state.messages
+    .filter((message) => message.turnId === turnId && message.kind === "assistant")
+    .filter((message) => message.state === "active")
+    .flatMap((message) => message.parts)
+    .filter((part) => part.type === "text")
+    .reduce((count, part) => count + countWords(part.text), 0);
+}
+
+export class Announcer {
+  #status;
+  #alert;
+
+  constructor({ status, alert }) {
+    this.#status = status;
+    this.#alert = alert;
+  }
+
+  tell(words) {
+    if (words?.polite) this.#status.textContent = words.polite;
+    if (words?.alert) this.#alert.textContent = words.alert;
+  }
+}

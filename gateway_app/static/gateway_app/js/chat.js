@@ -1,0 +1,203 @@
+// The page: makes every part once and passes what happens from one to the other.
+
+import { Actions } from "./actions.js";
+import { Connection } from "./connection.js";
+import { Conversation } from "./conversation.js";
+import { partsOf } from "./dom.js";
+import { Drawer } from "./drawer.js";
+import { Feeds } from "./feeds.js";
+import { Menu } from "./menu.js";
+import { accountMenu, sessionMenu } from "./menus.js";
+import { Outbox } from "./outbox.js";
+import { Screen } from "./screen.js";
+import { Sender, isNew } from "./sender.js";
+import { Sessions } from "./sessions.js";
+import { bindShortcuts } from "./shortcuts.js";
+import { Drafts, SafeStorage } from "./storage.js";
+import { Unconfirmed } from "./unconfirmed.js";
+import { WORDS } from "./words.js";
+
+const FOLLOWED = 6;
+
+const page = JSON.parse(document.getElementById("page").textContent);
+const parts = partsOf(document.body);
+const clock = {
+  now: () => Date.now(),
+  setTimeout: (...given) => setTimeout(...given),
+  clearTimeout: (timer) => clearTimeout(timer),
+  random: () => Math.random(),
+};
+const storage = new SafeStorage(localStorage);
+const outbox = new Outbox(storage, `hermes.outbox.${page.user.id}`);
+const model = {
+  page,
+  outbox,
+  drafts: new Drafts(storage, `hermes.draft.${page.user.id}`),
+  unconfirmed: new Unconfirmed(outbox),
+  agents: [],
+  everReady: false,
+  updated: false,
+};
+const screen = new Screen(model, parts);
+const actions = new Actions(model, screen);
+
+model.conversation = new Conversation({
+  waiting: () => outbox.entries.findLast((entry) => isNew(entry.conversation))?.conversation,
+  onChange: showCurrent,
+});
+model.connection = new Connection({
+  clock,
+  openSocket: (protocol) => new WebSocket(page.socketPath, protocol),
+  isOnline: () => navigator.onLine,
+  checkLogin,
+  onState: connectionChanged,
+  onReady: ready,
+  onFrame: (frame) => model.feeds.accept(frame),
+});
+model.feeds = new Feeds({ connection: model.connection, clock, onChange: feedChanged });
+model.sessions = new Sessions({
+  connection: model.connection,
+  channel: typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("hermes"),
+  onChange: listChanged,
+});
+model.sender = new Sender({
+  connection: model.connection,
+  outbox,
+  clock,
+  withLock: (work) => (navigator.locks ? navigator.locks.request("hermes.outbox", work) : work()),
+  maxQueued: () => page.limits.maxQueued,
+  onSent: sent,
+  onChange: () => screen.draw(),
+});
+
+function showCurrent() {
+  const { sessionId } = model.conversation;
+  if (sessionId !== null) model.feeds.open(sessionId);
+  screen.draw();
+}
+
+function connectionChanged(state) {
+  if (state.phase === "login") {
+    const next = encodeURIComponent(location.pathname);
+    location.assign(`${page.urls.login}?next=${next}`);
+  }
+  screen.draw();
+}
+
+function ready(hello) {
+  const version = JSON.stringify(hello.server ?? null);
+  model.updated = model.everReady && version !== model.version;
+  model.version ??= version;
+  if (model.everReady) screen.say(WORDS.back);
+  model.everReady = true;
+  model.agents = hello.agents ?? [];
+  Object.assign(page.limits, hello.limits);
+  model.feeds.resume();
+  model.sessions.refresh();
+  model.sender.pump();
+}
+
+function feedChanged(sessionId) {
+  const { session } = model.feeds.get(sessionId);
+  if (session) model.sessions.note(session);
+  screen.changed(sessionId);
+}
+
+/** Running conversations in the list are followed, so that their mark goes when they are done. */
+function listChanged() {
+  const running = model.sessions.list.filter((session) => session.running);
+  for (const { id } of running.slice(0, FOLLOWED)) if (!model.feeds.get(id)) model.feeds.follow(id);
+  screen.draw();
+}
+
+function sent(entry, result) {
+  model.unconfirmed.confirmed(entry, result);
+  if (!isNew(entry.conversation)) return;
+  model.drafts.set(result.sessionId, model.drafts.get(entry.conversation));
+  model.drafts.set(entry.conversation, "");
+  model.conversation.opened(entry.conversation, result.sessionId);
+  model.sessions.refresh();
+  model.sessions.tellOthers();
+}
+
+/** Whether the door would let us in; asked when a socket did not open. */
+async function checkLogin() {
+  try {
+    const answer = await fetch(page.urls.me, { headers: { Accept: "application/json" } });
+    return answer.status === 401 ? "login" : "ok";
+  } catch {
+    return "unreachable";
+  }
+}
+
+const menu = new Menu(parts.menu);
+const drawer = new Drawer(parts, storage);
+
+function openMenu(button, session) {
+  const { id } = session;
+  const choices = { rename: () => screen.startRename(id), remove: () => actions.remove(session) };
+  menu.open(button, sessionMenu(choices));
+}
+
+function newChat() {
+  drawer.chosen();
+  actions.startNew();
+}
+
+screen.attach(actions, {
+  open: (sessionId) => {
+    drawer.chosen();
+    model.conversation.open(sessionId);
+  },
+  menu: openMenu,
+  rename: (sessionId, title) => actions.rename(sessionId, title),
+  loadMore: () => model.sessions.loadMore(),
+});
+parts.newChat.addEventListener("click", newChat);
+parts.headNewChat.addEventListener("click", newChat);
+parts.account.addEventListener("click", () =>
+  menu.open(
+    parts.account,
+    accountMenu({
+      theme: window.hermesTheme,
+      urls: page.urls,
+      logOut: () => parts.logOut.requestSubmit(),
+    }),
+  ),
+);
+parts.titleMenu.addEventListener("click", () => {
+  const { session } = model.feeds.get(model.conversation.sessionId);
+  menu.open(
+    parts.titleMenu,
+    sessionMenu({ rename: () => screen.renameOpen(), remove: () => actions.remove(session) }),
+  );
+});
+bindShortcuts({
+  newChat,
+  focusComposer: () => screen.home(),
+  running: () => Boolean(model.feeds.get(model.conversation.sessionId)?.run),
+  stop: () => {
+    screen.hint("");
+    actions.stop();
+  },
+  hintStop: () => screen.hint(WORDS.escAgain),
+});
+for (const name of ["online", "offline", "pageshow"]) {
+  window.addEventListener(name, () => model.connection.probe());
+}
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) return;
+  model.connection.probe();
+  model.sessions.refresh();
+});
+window.addEventListener("storage", (event) => {
+  if (event.key !== `hermes.outbox.${page.user.id}`) return;
+  outbox.reload();
+  model.sender.pump();
+  screen.draw();
+});
+
+showCurrent();
+model.connection.connect();
+// With a keyboard the composer is home; on a touch screen this would raise one over the page.
+if (window.matchMedia("(pointer: fine)").matches) screen.home();

@@ -1,0 +1,57 @@
+// The head of the open conversation: its title, who answers, and the title as a field.
+
+import { setText } from "./dom.js";
+
+export class Head {
+  #parts;
+  #shown = null;
+
+  /** `actions`: rename(sessionId, title). */
+  constructor(parts, actions) {
+    this.#parts = parts;
+    parts.titleForm.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#save(actions);
+    });
+    parts.titleField.addEventListener("blur", () => this.#save(actions));
+    parts.titleField.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      this.#close();
+    });
+  }
+
+  /** `head`: {sessionId, title, session (null until known), running, name}. */
+  show(head) {
+    if (head.sessionId !== this.#shown?.sessionId) this.#close();
+    this.#shown = head;
+    const { title, titleMenu, who, head: element } = this.#parts;
+    setText(title, head.title);
+    setText(who, `${head.name} answers`);
+    titleMenu.hidden = head.session === null;
+    element.classList.toggle("running", head.running);
+    document.title = head.sessionId === null ? "Hermes" : `${head.title} · Hermes`;
+  }
+
+  startRename() {
+    const { titleField, titleForm, titleRow } = this.#parts;
+    titleField.value = this.#shown.session.title;
+    titleForm.hidden = false;
+    titleRow.hidden = true;
+    titleField.focus();
+    titleField.select();
+  }
+
+  #save(actions) {
+    if (this.#parts.titleForm.hidden) return;
+    const title = this.#parts.titleField.value.trim();
+    const { sessionId, session } = this.#shown;
+    this.#close();
+    if (title !== "" && title !== session.title) actions.rename(sessionId, title);
+  }
+
+  #close() {
+    this.#parts.titleForm.hidden = true;
+    this.#parts.titleRow.hidden = false;
+  }
+}

@@ -1,0 +1,90 @@
+// Messages that a person sent and the server has not yet confirmed. Kept in the browser's storage,
+// so that they outlive a reload; each is sent under one clientMessageId until it is confirmed.
+//
+// An entry: {clientMessageId, conversation, content, createdAt, tried, failed: sentence | null}.
+// `conversation` is a session id, or "new:<id>" for one that its first message will open.
+
+export class Outbox {
+  #storage;
+  #name;
+  entries;
+
+  /** `storage` has getItem and setItem; `name` is the key, one per person. */
+  constructor(storage, name) {
+    this.#storage = storage;
+    this.#name = name;
+    this.entries = this.#read();
+  }
+
+  add({ clientMessageId, conversation, content, createdAt }) {
+    const entry = { clientMessageId, conversation, content, createdAt, tried: false, failed: null };
+    this.#change((entries) => [...entries, entry]);
+  }
+
+  /** What waits to be sent, first in first out. */
+  next() {
+    return this.entries.find((entry) => entry.failed === null) ?? null;
+  }
+
+  get(clientMessageId) {
+    return this.entries.find((entry) => entry.clientMessageId === clientMessageId) ?? null;
+  }
+
+  of(conversation) {
+    return this.entries.filter((entry) => entry.conversation === conversation);
+  }
+
+  /** From now on the server may have it: it can be sent again, but not changed. */
+  markTried(clientMessageId) {
+    this.#update(clientMessageId, { tried: true });
+  }
+
+  fail(clientMessageId, sentence) {
+    this.#update(clientMessageId, { failed: sentence });
+  }
+
+  retry(clientMessageId) {
+    this.#update(clientMessageId, { failed: null });
+  }
+
+  remove(clientMessageId) {
+    this.#change((entries) => entries.filter((entry) => entry.clientMessageId !== clientMessageId));
+  }
+
+  /** The first message opened the session: its followers go there too. */
+  rename(conversation, sessionId) {
+    this.#change((entries) =>
+      entries.map((entry) =>
+        entry.conversation === conversation ? { ...entry, conversation: sessionId } : entry,
+      ),
+    );
+  }
+
+  /** Another tab wrote: its view of what is kept is as good as ours. */
+  reload() {
+    this.entries = this.#read();
+  }
+
+  #update(clientMessageId, fields) {
+    this.#change((entries) =>
+      entries.map((entry) =>
+        entry.clientMessageId === clientMessageId ? { ...entry, ...fields } : entry,
+      ),
+    );
+  }
+
+  /** Read, change, write in one go: another tab's entries survive ours. */
+  #change(change) {
+    this.entries = change(this.#read());
+    this.#storage.setItem(this.#name, JSON.stringify(this.entries));
+  }
+
+  #read() {
+    try {
+      const entries = JSON.parse(this.#storage.getItem(this.#name) ?? "[]");
+      return Array.isArray(entries) ? entries : [];
+    } catch {
+      return [];
+    }
+  }
+}

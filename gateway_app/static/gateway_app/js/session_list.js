@@ -1,0 +1,53 @@
+// The list of conversations: order, dated groups, marks. Pure.
+
+import { daysAgo } from "./format.js";
+
+/** [{name, sessions}] in the order of the list: newest first, each in the group of its day. */
+export function grouped(sessions, now) {
+  const groups = [];
+  for (const session of inOrder(sessions)) {
+    const name = groupName(session, now);
+    if (groups.at(-1)?.name !== name) groups.push({ name, sessions: [] });
+    groups.at(-1).sessions.push(session);
+  }
+  return groups;
+}
+
+/** The list with `session` in it, once; the newer row of the two wins. */
+export function withSession(sessions, session) {
+  return [...sessions.filter((known) => known.id !== session.id), session];
+}
+
+export function withoutSession(sessions, sessionId) {
+  return sessions.filter((session) => session.id !== sessionId);
+}
+
+/** A fresh first page: it replaces what it covers; older pages that were loaded stay. */
+export function withFirstPage(sessions, page, complete) {
+  if (complete || page.length === 0) return [...page];
+  const oldest = page.at(-1).updatedAt;
+  const listed = new Set(page.map((session) => session.id));
+  const older = sessions.filter(
+    (session) => session.updatedAt < oldest && !listed.has(session.id) && !session.pinned,
+  );
+  return [...page, ...older];
+}
+
+function inOrder(sessions) {
+  return [...sessions].sort(
+    (one, other) =>
+      Number(other.pinned) - Number(one.pinned) ||
+      Date.parse(other.updatedAt) - Date.parse(one.updatedAt) ||
+      (one.id < other.id ? 1 : -1),
+  );
+}
+
+function groupName(session, now) {
+  if (session.pinned) return "Pinned";
+  const days = daysAgo(session.updatedAt, now);
+  if (days <= 0) return "Today";
+  if (days === 1) return "Yesterday";
+  if (days <= 7) return "Last 7 days";
+  if (days <= 30) return "Last 30 days";
+  return new Date(session.updatedAt).toLocaleDateString([], { month: "long", year: "numeric" });
+}

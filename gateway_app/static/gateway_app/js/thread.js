@@ -1,0 +1,60 @@
+// The open conversation on the page: its items, older pages on the way up, what is announced.
+
+import { AnswerView } from "./answer_view.js";
+import { KeyedList } from "./dom.js";
+import { FooterView } from "./footer_view.js";
+import { FoldView, NoticeView, OperatorView, UserView, WorkingView } from "./message_views.js";
+import { Scroll } from "./scroll.js";
+
+const TICK_MS = 1000;
+
+const VIEWS = {
+  user: (actions) => new UserView(actions),
+  answer: () => new AnswerView(),
+  operator: () => new OperatorView(),
+  notice: (actions) => new NoticeView(actions),
+  summary: () => new FoldView(),
+  superseded: () => new FoldView(),
+  working: () => new WorkingView(),
+  footer: () => new FooterView(),
+};
+
+export class Thread {
+  #parts;
+  #list;
+  #scroll;
+  #working = null;
+
+  /** `actions`: editPending, removePending, retryPending, retryTurn, loadOlder. */
+  constructor(parts, actions) {
+    this.#parts = parts;
+    this.#list = new KeyedList(parts.items, (item) => this.#view(item, actions));
+    this.#scroll = new Scroll(parts.thread, parts.toEnd);
+    parts.older.addEventListener("click", () => actions.loadOlder());
+    new IntersectionObserver(
+      (seen) => seen.some((entry) => entry.isIntersecting) && actions.loadOlder(),
+      { root: parts.thread, rootMargin: "200px 0px 0px 0px" },
+    ).observe(parts.older);
+    setInterval(() => this.#working?.tick(Date.now()), TICK_MS);
+  }
+
+  /** Shows these items, and nothing else. */
+  show({ items, hasMore, loading }) {
+    this.#scroll.keeping(() => {
+      this.#parts.older.hidden = !hasMore;
+      this.#parts.loading.hidden = !loading;
+      this.#list.update(items);
+    });
+  }
+
+  /** Another conversation, or a message of one's own: the end is what matters. */
+  follow() {
+    this.#scroll.follow();
+  }
+
+  #view(item, actions) {
+    const view = VIEWS[item.type]?.(actions) ?? new FoldView();
+    if (view instanceof WorkingView) this.#working = view;
+    return view;
+  }
+}

@@ -1,0 +1,54 @@
+"""The chat page. What it shows comes over the websocket; the page carries only where and who."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from gateway_app.config import gateway_config
+from gateway_app.content_policy import TRUSTED_TYPES_POLICY
+
+STYLES: Final = tuple(
+    f"gateway_app/css/{name}.css"
+    for name in ("tokens", "base", "layout", "sidebar", "thread", "turn", "prose", "composer")
+)
+
+
+@never_cache
+@require_safe
+@login_required
+def chat(request: HttpRequest, session_id: UUID | None = None) -> HttpResponse:
+    """The chat, at `/` and at a conversation's own address; the script reads which it is.
+
+    Whether the conversation exists and is the caller's is said over the websocket, where every
+    other read of it is authorised too.
+    """
+    user = request.user
+    assert isinstance(user, User)
+    name = user.get_full_name() or user.get_username()
+    page = {"page": page_facts(user), "name": name, "styles": STYLES}
+    response = render(request, "gateway_app/chat.html", page)
+    response.headers["Content-Security-Policy"] = TRUSTED_TYPES_POLICY
+    return response
+
+
+def page_facts(user: User) -> dict[str, Any]:
+    """What the page's script needs before its first frame."""
+    config = gateway_config()
+    return {
+        "user": {"id": user.pk},
+        "socketPath": "/ws/v1/",
+        "limits": {"maxFrameBytes": config.max_frame_bytes, "maxQueued": config.max_queued},
+        "urls": {
+            "login": reverse("login"),
+            "password": reverse("password"),
+            "me": reverse("me"),
+            "admin": reverse("admin:index") if user.is_staff else None,
+        },
+    }

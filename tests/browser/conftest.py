@@ -1,0 +1,96 @@
+"""A browser, the product it visits, and the model behind it: all real, all of our own."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+from tests.browser.chat_page import ChatPage
+from tests.browser.served import PASSWORD, Served
+from tests.browser.wire import Wire
+from tests.fake_model_server import FakeModelServer
+
+CHROMIUM = "/usr/bin/chromium"
+
+NewPage = Callable[..., ChatPage]
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[FakeModelServer]:
+    with FakeModelServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def served(model: FakeModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The product, started once; every test opens conversations of its own."""
+    with Served(tmp_path_factory.mktemp("served"), model.url) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """One browser a module: while it runs, its event loop keeps Django's ORM off this thread."""
+    with sync_playwright() as playwright:
+        path = CHROMIUM if Path(CHROMIUM).exists() else None
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def log_in(context: BrowserContext, base_url: str) -> None:
+    """The context's cookies are those of admin."""
+    page = context.new_page()
+    page.goto(f"{base_url}/accounts/login/")
+    page.get_by_label("Username").fill("admin")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url(f"{base_url}/")
+    page.close()
+
+
+@pytest.fixture
+def visit(chromium: Browser) -> Iterator[Callable[..., NewPage]]:
+    """`visit(base_url, **context options)` logs in; what it returns opens tabs of that browser.
+
+    At the end no tab may have complained: no script error, no breach of the content policy.
+    """
+    contexts: list[BrowserContext] = []
+    tabs: list[ChatPage] = []
+
+    def enter(base_url: str, **options: object) -> NewPage:
+        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        contexts.append(context)
+        log_in(context, base_url)
+
+        def new_page() -> ChatPage:
+            tabs.append(ChatPage(context.new_page(), base_url))
+            return tabs[-1]
+
+        return new_page
+
+    yield enter
+    complaints = [text for tab in tabs for text in tab.unexpected()]
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def new_page(visit: Callable[..., NewPage], served: Served) -> NewPage:
+    """Opens tabs of one logged-in browser at the shared server."""
+    return visit(served.url)
+
+
+@pytest.fixture
+def chat(new_page: NewPage) -> ChatPage:
+    """One tab, at a new conversation."""
+    return new_page().open()
+
+
+@pytest.fixture
+def wire(served: Served) -> Iterator[Wire]:
+    """The way to the shared server, to be cut."""
+    with Wire(served.port) as wire:
+        yield wire
