@@ -40,16 +40,12 @@ class StateFilter(admin.SimpleListFilter):
         return queryset
 
 
-class _RecentSessionValues(RecentValuesFilter):
-    recent_by = "updated_at"
-
-
-class AgentFilter(_RecentSessionValues):
+class AgentFilter(RecentValuesFilter):
     title = "agent"
     parameter_name = "agent"
 
 
-class ModelFilter(_RecentSessionValues):
+class ModelFilter(RecentValuesFilter):
     title = "model"
     parameter_name = "model"
 

@@ -13,6 +13,8 @@ from django.db.models import Model, Q, QuerySet
 from django.db.models.expressions import Combinable
 from django.http import HttpRequest
 
+from sessions_app.date_walk import DateWalk, walk_dates
+
 Row = TypeVar("Row", bound=Model)
 
 RECENT_ROWS = 1000
@@ -66,6 +68,10 @@ class KeysetChangeList(ChangeList):
         return Q(**{f"{field}__lte": moment}) & (Q(**{f"{field}__lte": before}) | Q(pk__lt=pk))
 
     @property
+    def dates(self) -> DateWalk | None:
+        return walk_dates(self) if self.date_hierarchy else None
+
+    @property
     def older_query(self) -> str:
         return self.get_query_string({PAGE_VAR: self.older})
 
@@ -112,21 +118,16 @@ class KeysetAdmin(admin.ModelAdmin[Row]):
 class RecentValuesFilter(admin.SimpleListFilter):
     """Filters one column by the values that the newest rows hold: bounded, never a full scan."""
 
-    recent_by = "created_at"
-    empty_label = "None"
-
     def lookups(
         self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]
     ) -> list[tuple[str, str]]:
-        newest = model_admin.model._default_manager.order_by(f"-{self.recent_by}")
+        # ids rise with the time of their making, and are indexed
+        newest = model_admin.model._default_manager.order_by("-pk")
         found = set(newest.values_list(self.parameter_name, flat=True)[:RECENT_ROWS])
         chosen = self.value()
         if chosen:
             found.add(chosen)
-        return [(value, self.label(value)) for value in sorted(found) if value]
-
-    def label(self, value: str) -> str:
-        return value
+        return [(value, value) for value in sorted(found) if value]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
