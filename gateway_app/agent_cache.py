@@ -49,8 +49,21 @@ class GuardedRequest:
     revision: int
     pieces: tuple[str, ...]
     record: SentRecord
-    news: tuple[TranscriptRow, ...] = ()
-    """Rows the guard was the first of this process to meet."""
+    news: tuple[UUID, ...] = ()
+    """Rows that this process had not met before."""
+    rewritten_from: int | None = None
+    """The first position at which others changed what this process had; None: nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Synchronised:
+    """What bringing an agent up to date took."""
+
+    clock: SessionClock
+    moved: bool = False
+    loaded: LoadedRows | None = None
+    news: tuple[UUID, ...] = ()
+    rewritten_from: int | None = None
 
 
 def _starts_with(
@@ -64,6 +77,18 @@ def _starts_with(
     digest = hashlib.sha256()
     extend_digest(digest, pieces[: record.rows])
     return bool(digest.hexdigest() == record.digest)
+
+
+def _patched(
+    clock: SessionClock, rows: tuple[TranscriptRow, ...], known: frozenset[UUID]
+) -> _Synchronised:
+    changed = [row.position for row in rows if row.id in known]
+    return _Synchronised(
+        clock,
+        moved=True,
+        news=tuple(row.id for row in rows if row.id not in known and row.state == "active"),
+        rewritten_from=min(changed, default=None),
+    )
 
 
 class AgentCache:
@@ -157,10 +182,10 @@ class AgentCache:
             with agent.lock:
                 agent.wire, agent.baseline = profile.wire, (-1, 0)
         agent.signature = profile.signature
-        clock, news, loaded = self._synchronise(agent, profile)
+        now = self._synchronise(agent, profile)
         pieces = agent.request(block)
         verdict, reason = self._judge(
-            agent, pieces, loaded, cold=cold, moved=news is not None,
+            agent, pieces, now.loaded, cold=cold, moved=now.moved,
             record=self._record_of_others(agent, generation, last_sent),
         )  # fmt: skip
         self._count(verdict, reason)
@@ -168,10 +193,11 @@ class AgentCache:
             verdict=verdict,
             reason=reason,
             baseline=before,
-            revision=clock.revision,
+            revision=now.clock.revision,
             pieces=pieces,
-            record=agent.mark_sent(pieces, clock.revision, generation),
-            news=news or (),
+            record=agent.mark_sent(pieces, now.clock.revision, generation),
+            news=now.news,
+            rewritten_from=None if cold else now.rewritten_from,
         )
 
     def _admit(self, agent: CachedAgent) -> CachedAgent:
@@ -180,15 +206,13 @@ class AgentCache:
         self.sweep()
         return kept
 
-    def _synchronise(
-        self, agent: CachedAgent, profile: Profile
-    ) -> tuple[SessionClock, tuple[TranscriptRow, ...] | None, LoadedRows | None]:
-        """The agent is at the clock that is returned; with the changed rows, or the whole load."""
+    def _synchronise(self, agent: CachedAgent, profile: Profile) -> _Synchronised:
+        """The agent is at the clock that is returned, patched or loaded."""
         for tried in range(_TRIES):
             clock = self._checked(read_clock(agent.session_id), profile)
             base = agent.baseline
             if base == (clock.revision, clock.incarnation):
-                return clock, None, None
+                return _Synchronised(clock)
             patch = base[1] == clock.incarnation and clock.removed_revision <= base[0]
             # a receiver may advance the agent between reading and applying: then look again,
             # and hold it still for the last try
@@ -207,11 +231,12 @@ class AgentCache:
                 if patch and (base[1] != clock.incarnation or clock.removed_revision > base[0]):
                     continue
                 if to == base:
-                    return clock, None, None
+                    return _Synchronised(clock)
+                known = agent.known(found.rows)
                 if patch and agent.apply(base, to, found.rows):
-                    return clock, found.rows, None
+                    return _patched(clock, found.rows, known)
                 if not patch and agent.replace(base, to, found.rows):
-                    return clock, (), found
+                    return _Synchronised(clock, moved=True, loaded=found, rewritten_from=0)
             finally:
                 if tried == _TRIES - 1:
                     agent.lock.release()

@@ -136,6 +136,11 @@ class CachedAgent:
             self.baseline = to
             return True
 
+    def known(self, rows: Sequence[TranscriptRow]) -> frozenset[UUID]:
+        """The ids among `rows` that the agent holds."""
+        with self.lock:
+            return frozenset(row.id for row in rows if row.id in self._orders)
+
     def _place(self, row: TranscriptRow) -> None:
         """Puts one row where its position says, or takes it out when a model does not see it."""
         if (order := self._orders.pop(row.id, None)) is not None:

@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from time import monotonic
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import DatabaseError
@@ -24,7 +26,15 @@ logger: Final = logging.getLogger(__name__)
 _BATCH: Final = 500
 _EVERY_S: Final = 15
 _JOB_S: Final = 60
-_ENDED: Final = ["completed", "failed", "stopped", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """`find` reads what is due (at most a batch), `act` changes it, each where it may."""
+
+    every_s: float
+    find: Callable[[], Sequence[Any]]
+    act: Callable[[Sequence[Any]], None]
 
 
 class Housekeeping:
@@ -34,22 +44,27 @@ class Housekeeping:
         self, lanes: DatabaseLanes, cache: AgentCache, config: GatewayConfig, owner: str
     ) -> None:
         self._lanes, self._cache, self._config, self._owner = lanes, cache, config, owner
+        self._due = dict.fromkeys(JOBS, 0.0)
 
     async def run(self) -> None:
         while True:
             await asyncio.sleep(_EVERY_S)
             self._cache.sweep()
             for name, job in JOBS.items():
+                if monotonic() < self._due[name]:
+                    continue
                 try:
                     await self._run_job(name, job)
                 except DatabaseError:
                     logger.warning("A housekeeping job failed", extra={"job": name})
+                self._due[name] = monotonic() + job.every_s
 
-    async def _run_job(self, name: str, job: Callable[[], int]) -> None:
+    async def _run_job(self, name: str, job: Job) -> None:
         """Runs the job's batches while there is work and this process holds it."""
-        while await self._lanes.write(take_job, name, self._owner):
-            if not await self._lanes.write(job):
+        while found := await self._lanes.read(job.find):
+            if not await self._lanes.write(take_job, name, self._owner):
                 return
+            await self._lanes.write(job.act, found)
 
 
 def take_job(name: str, owner: str) -> bool:
@@ -65,28 +80,28 @@ def take_job(name: str, owner: str) -> bool:
     return touched > 0
 
 
-def fold_ended_runs() -> int:
-    """Folds the log of turns that ended a while ago; how many turns."""
+def find_unfolded_turns() -> list[tuple[UUID, UUID]]:
+    """(session, turn) of turns that ended a while ago and whose log still has every delta."""
     before = timezone.now() - timedelta(seconds=gateway_config().fold_after_s)
-    unfolded = Event.objects.filter(folded=False, turn_id__isnull=False, created_at__lt=before)
-    found = unfolded.values_list("turn_id", flat=True).distinct()[:50]
-    turn_ids = [turn_id for turn_id in found if turn_id is not None]
-    turns = Turn.objects.filter(pk__in=turn_ids, state__in=_ENDED, finished_at__lt=before)
-    ended = list(turns.values_list("session_id", "pk"))
-    for session_id, turn_id in ended:
+    ended = Turn.objects.filter(log_folded=False, finished_at__lt=before)
+    return list(ended.values_list("session_id", "pk")[:50])
+
+
+def fold_turns(turns: Sequence[tuple[UUID, UUID]]) -> None:
+    for session_id, turn_id in turns:
         fold_run(session_id, turn_id)
-    return len(ended)
+        Turn.objects.filter(pk=turn_id).update(log_folded=True)
 
 
-def trim_log() -> int:
-    """Drops events that are too old; how many rows. The transcript is the memory."""
+def find_old_events() -> list[tuple[UUID, int]]:
+    """Rows of the log that are too old. The transcript is the memory."""
     before = timezone.now() - timedelta(seconds=gateway_config().log_keep_s)
-    old = Event.objects.filter(created_at__lt=before).order_by("session_id", "seq")
-    return _delete_events(list(old.values_list("session_id", "seq")[:_BATCH]))
+    old = Event.objects.filter(created_at__lt=before)
+    return list(old.values_list("session_id", "seq")[:_BATCH])
 
 
-def trim_long_logs() -> int:
-    """Drops the oldest events of sessions whose log is too long; how many rows."""
+def find_surplus_events() -> list[tuple[UUID, int]]:
+    """The oldest rows of sessions whose log is too long."""
     keep = gateway_config().log_keep_events
     event, session = Event._meta.db_table, Session._meta.db_table
     found = db.rows(
@@ -94,39 +109,45 @@ def trim_long_logs() -> int:
         f" WHERE s.event_seq > %s AND e.seq < s.event_seq - %s LIMIT {_BATCH}",
         [keep, keep],
     )
-    return _delete_events([(db.to_uuid(session_id), seq) for session_id, seq in found])
+    return [(db.to_uuid(session_id), seq) for session_id, seq in found]
 
 
-def _delete_events(keys: list[tuple[UUID, int]]) -> int:
-    table = Event._meta.db_table
-    if keys:
-        pairs = ", ".join(["(%s, %s)"] * len(keys))
-        db.execute(
-            f"DELETE FROM {table} WHERE (session_id, seq) IN (VALUES {pairs})",
-            [value for session_id, seq in keys for value in (db.db_uuid(session_id), seq)],
-        )
-    return len(keys)
+def delete_events(keys: Sequence[tuple[UUID, int]]) -> None:
+    pairs = ", ".join(["(%s, %s)"] * len(keys))
+    db.execute(
+        f"DELETE FROM {Event._meta.db_table} WHERE (session_id, seq) IN (VALUES {pairs})",
+        [value for session_id, seq in keys for value in (db.db_uuid(session_id), seq)],
+    )
 
 
-def purge_deleted_sessions() -> int:
-    """Deletes for good what nobody can restore any more; how many sessions."""
+def find_purgeable_sessions() -> list[UUID]:
+    """Deleted sessions that nobody can restore any more."""
     before = timezone.now() - timedelta(days=RESTORE_DAYS)
-    gone = list(Session.objects.filter(deleted_at__lt=before).values_list("pk", flat=True)[:20])
-    for pk in gone:
+    return list(Session.objects.filter(deleted_at__lt=before).values_list("pk", flat=True)[:20])
+
+
+def purge_sessions(session_ids: Sequence[UUID]) -> None:
+    """The sessions are gone for good, with everything that belongs to them."""
+    for pk in session_ids:
         Session.objects.filter(pk=pk).delete()
-    return len(gone)
 
 
-def drop_login_links() -> int:
-    """Deletes login links that ran out a day ago; how many."""
+def find_dead_links() -> list[int]:
+    """Login links that ran out a day ago."""
     before = timezone.now() - timedelta(days=1)
-    return LoginLink.objects.filter(expires_at__lt=before).delete()[0]
+    return list(
+        LoginLink.objects.filter(expires_at__lt=before).values_list("pk", flat=True)[:_BATCH]
+    )
 
 
-JOBS: Final[dict[str, Callable[[], int]]] = {
-    "fold": fold_ended_runs,
-    "trim_log": trim_log,
-    "trim_long_logs": trim_long_logs,
-    "purge": purge_deleted_sessions,
-    "login_links": drop_login_links,
+def delete_links(links: Sequence[int]) -> None:
+    LoginLink.objects.filter(pk__in=links).delete()
+
+
+JOBS: Final[dict[str, Job]] = {
+    "fold": Job(15, find_unfolded_turns, fold_turns),
+    "old_events": Job(600, find_old_events, delete_events),
+    "surplus_events": Job(600, find_surplus_events, delete_events),
+    "purge": Job(3600, find_purgeable_sessions, purge_sessions),
+    "login_links": Job(3600, find_dead_links, delete_links),
 }

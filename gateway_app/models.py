@@ -123,6 +123,7 @@ class Turn(models.Model):
     cost_usd = models.DecimalField(max_digits=14, decimal_places=8, null=True)
     ttft_ms = models.IntegerField(null=True)
     duration_ms = models.IntegerField(null=True)
+    log_folded = models.BooleanField(db_default=False)
 
     class Meta:
         constraints = [
@@ -151,6 +152,11 @@ class Turn(models.Model):
             ),
             models.Index(fields=["session", "created_at"], name="turn_of_session"),
             models.Index(fields=["-created_at"], name="turn_recent"),
+            models.Index(
+                fields=["finished_at"],
+                condition=models.Q(log_folded=False, finished_at__isnull=False),
+                name="turn_unfolded",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -135,6 +135,16 @@ def _page(session_id: UUID, before: str | None, limit: int) -> Shape:
     }
 
 
+def read_unannounced(*, session_id: UUID, message_ids: Sequence[UUID]) -> list[Shape]:
+    """Those rows that a person sees and that no run wrote: a run announces its own."""
+    rows = Message.objects.filter(
+        visible_to_person(), session_id=session_id, pk__in=message_ids, turn_id=None
+    ).order_by("position", "pk")
+    found = list(rows)
+    names = author_names([row.author_id for row in found if row.author_id is not None])
+    return [message_shape(row, names) for row in found]
+
+
 def author_names(user_ids: Sequence[int]) -> dict[int, str]:
     if not user_ids:
         return {}

@@ -14,6 +14,7 @@ from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_log import EventLog, reasoning_content, text_content
 from gateway_app.profiles import Profiles
 from gateway_app.providers.base import Delta, ModelRequest, Provider, Usage
+from gateway_app.selectors.sessions import read_unannounced
 from gateway_app.services.runs import RunWrite, RunWritten, TurnRecord, read_sent, write_run
 from gateway_app.services.turns import RunLease
 from gateway_app.subscriptions import Hub
@@ -64,6 +65,8 @@ class LiveRun:
     # --- the agent's port ---
 
     def new_draft(self) -> Draft:
+        if closing := self.close_items():  # a blank answer, which is asked for again
+            self.log.add(*closing)
         self.draft = Draft(new_id())
         return self.draft
 
@@ -86,6 +89,7 @@ class LiveRun:
                     self._config = clock.config
                 continue
             self._remember(guarded, profile)
+            await self._announce(guarded)
             body = profile.wire.body(
                 model=profile.model,
                 prompt=profile.prompt,
@@ -188,6 +192,16 @@ class LiveRun:
         worst = Verdict(record.worst_verdict or record.verdict)
         if record.worst_verdict is None or _WORSE.index(guarded.verdict) > _WORSE.index(worst):
             record.worst_verdict, record.worst_reason = guarded.verdict.value, guarded.reason.value
+
+    async def _announce(self, guarded: GuardedRequest) -> None:
+        """Tells clients of rows that nobody announced: raw writers cannot."""
+        if guarded.news:
+            shapes = await self._lanes.read(
+                read_unannounced, session_id=self.run.session_id, message_ids=guarded.news
+            )
+            self.log.add(*(events.custom("message", shape) for shape in shapes))
+        if guarded.rewritten_from is not None:
+            self.log.add(events.rewritten(guarded.rewritten_from, guarded.revision))
 
     def _first_delta(self) -> bool:
         if self.record.ttft_ms is not None:

@@ -379,6 +379,12 @@ async def test_it_catches_up_with_a_row_that_others_append(
         second = await client.say("two", first["sessionId"])
         finished = await client.finished(second["turnId"])
         assert finished["metadata"]["hermes"]["cache"]["verdict"] == "catch_up"
+        announced = [
+            frame["event"]["value"]
+            for frame in client.events(turn_id=second["turnId"])
+            if frame["event"].get("name") == "hermes.message"
+        ]
+        assert [row["kind"] for row in announced] == ["user", "operator", "assistant"]
     assert [content for _, content in wire(model, 1)][-1] == "two"
     assert any("from outside" in content for _, content in wire(model, 1))
 
@@ -422,3 +428,21 @@ async def test_it_refuses_sends_while_draining(
         gateway.runner.draining = True
         error = await client.refused("message.send", content="x", clientMessageId="d")
         assert (error["code"], error["retryable"]) == ("draining", True)
+
+
+async def test_it_tells_clients_of_a_raw_edit_and_rebuilds(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    async with SocketClient(owner) as client:
+        first = await client.say("one")
+        await client.finished(first["turnId"])
+        parts = [{"type": "text", "text": "edited"}]
+        edited = Message.objects.filter(turn_id=first["turnId"], kind="user")
+        await in_database(edited.update, parts=parts)
+        second = await client.say("two", first["sessionId"])
+        finished = await client.finished(second["turnId"])
+        cache = finished["metadata"]["hermes"]["cache"]
+        assert (cache["verdict"], cache["reason"]) == ("rebuild", "rewritten")
+        names = [f["event"].get("name") for f in client.events(turn_id=second["turnId"])]
+        assert "hermes.rewritten" in names
+    assert wire(model, 1)[0] == ("user", "edited")
