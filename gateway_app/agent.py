@@ -110,8 +110,9 @@ class Port(Protocol):
 async def run_turn(port: Port) -> Draft:
     """The final answer. Raises ProviderError; cancelling leaves the draft as it stood."""
     retries = 0
+    taken: set[str] = set()
     for _ in range(MAX_STEPS):
-        draft = await _model_step(port)
+        draft = await _model_step(port, taken)
         if draft.empty and draft.finish != "content_filter" and retries < _EMPTY_RETRIES:
             retries += 1
             continue
@@ -129,7 +130,7 @@ async def run_turn(port: Port) -> Draft:
     )
 
 
-async def _model_step(port: Port) -> Draft:
+async def _model_step(port: Port, taken: set[str]) -> Draft:
     draft = port.new_draft()
     request = await port.next_request()
     calls: dict[int, _CallPieces] = {}
@@ -138,7 +139,8 @@ async def _model_step(port: Port) -> Draft:
         async for batch in stream:
             for delta in batch:
                 _take(port, draft, calls, delta)
-    draft.calls = [calls[index].whole(index) for index in sorted(calls)]
+    draft.calls = [calls[index].whole(f"{draft.message_id.hex[-12:]}_{index}", taken)
+                   for index in sorted(calls)]  # fmt: skip
     return draft
 
 
@@ -148,8 +150,11 @@ class _CallPieces:
     name: str = ""
     arguments: list[str] = field(default_factory=list)
 
-    def whole(self, index: int) -> ToolCall:
-        return ToolCall(self.id or f"call_{index}", self.name, "".join(self.arguments) or "{}")
+    def whole(self, own: str, taken: set[str]) -> ToolCall:
+        """The call; `own` makes its id where the model gave none, or gives one again."""
+        call_id = self.id if self.id and self.id not in taken else f"call_{own}"
+        taken.add(call_id)
+        return ToolCall(call_id, self.name, "".join(self.arguments) or "{}")
 
 
 def _take(port: Port, draft: Draft, calls: dict[int, _CallPieces], delta: Delta) -> None:

@@ -175,16 +175,26 @@ _CONTENT: Final = {
     "REASONING_MESSAGE_CONTENT": "messageId",
     "TOOL_CALL_ARGS": "toolCallId",
 }
+_CONTENT_END: Final = {
+    "TEXT_MESSAGE_END": ("TEXT_MESSAGE_CONTENT", "messageId"),
+    "REASONING_MESSAGE_END": ("REASONING_MESSAGE_CONTENT", "messageId"),
+    "TOOL_CALL_END": ("TOOL_CALL_ARGS", "toolCallId"),
+}
 
 
 def fold_events(events: Sequence[LoggedEvent]) -> list[LoggedEvent]:
-    """The same events with every message's deltas as one, at the seq of its last delta."""
+    """The same events with every message's deltas as one, at the seq of its last delta.
+
+    A message that is closed and opened again has one for each time.
+    """
     folded: list[LoggedEvent | None] = []
     open_content: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
     for logged in events:
         event = msgspec.json.decode(logged.event)
         field = _CONTENT.get(event["type"])
         if field is None:
+            if end := _CONTENT_END.get(event["type"]):
+                open_content.pop((end[0], event[end[1]]), None)
             folded.append(logged)
             continue
         key = (event["type"], event[field])

@@ -164,6 +164,8 @@ def read_dead_run(logged: Sequence[bytes]) -> DeadRun:
         event = msgspec.json.decode(one)
         kind = event["type"]
         if kind == "TEXT_MESSAGE_START":
+            if dead.message_id != UUID(event["messageId"]):  # the one before was blank
+                dead.text = ""
             dead.message_id = UUID(event["messageId"])
             open_items["text", event["messageId"]] = [events.text_end(dead.message_id)]
         elif kind == "TEXT_MESSAGE_CONTENT":
