@@ -165,7 +165,7 @@ def read_dead_run(logged: Sequence[bytes]) -> DeadRun:
         kind = event["type"]
         if kind == "TEXT_MESSAGE_START":
             if dead.message_id != UUID(event["messageId"]):  # the one before was blank
-                dead.text = ""
+                dead.text = dead.reasoning = ""
             dead.message_id = UUID(event["messageId"])
             open_items["text", event["messageId"]] = [events.text_end(dead.message_id)]
         elif kind == "TEXT_MESSAGE_CONTENT":
