@@ -127,5 +127,6 @@ LOGGING: dict[str, Any] = {
         "daphne": {"level": "WARNING"},
         "django.channels.server": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},
+        "httpx2": {"level": "WARNING"},
     },
 }

@@ -133,8 +133,14 @@ def test_it_refuses_a_data_directory_that_takes_no_files(empty_site: Site) -> No
     assert "HERMES_DATA_DIR" in said
 
 
-def test_it_refuses_a_database_that_lacks_migrations(empty_site: Site) -> None:
-    assert "python manage.py migrate" in refused(empty_site)
+def test_it_refuses_a_database_that_lacks_migrations_or_backs_it_up_and_migrates(
+    site: Site,
+) -> None:
+    site.sql("DELETE FROM django_migrations WHERE app = 'sessions'")
+    site.sql("DROP TABLE django_session")
+    assert "python manage.py migrate" in refused(site)
+    assert site.start("--migrate").ready().get("/readyz").status_code == 200
+    assert len(list((site.data_dir / "backups").iterdir())) == 1
 
 
 def test_it_refuses_a_database_that_is_newer(site: Site) -> None:
