@@ -21,6 +21,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 VENDOR: Final = ROOT / "gateway_app/static/gateway_app/vendor"
 SYMBOLS: Final = ROOT / "templates/gateway_app/icons.html"
+ADMIN_SYMBOLS: Final = ROOT / "templates/admin/icons.html"
 SOURCE_MAP: Final = re.compile(rb"\n?//# sourceMappingURL=\S+\s*$")
 
 
@@ -75,6 +76,12 @@ ICON_NAMES: Final = (
     "rotate-cw", "settings", "shield-check", "square-pen", "sun", "trash-2", "triangle-alert",
     "unplug", "wrap-text", "wrench", "x",
 )  # fmt: skip
+ADMIN_ICON_NAMES: Final = (
+    "archive", "ban", "bot", "check", "circle-stop", "clock", "eye-off", "flame", "fold-vertical",
+    "git-branch", "hand", "headset", "history", "info", "list-end", "list-plus", "replace",
+    "rotate-cw", "scroll-text", "settings", "shield-check", "sticky-note", "triangle-alert",
+    "unplug", "user", "wrench",
+)  # fmt: skip
 
 
 def fetch(package: Package, folder: Path) -> tarfile.TarFile:
@@ -106,20 +113,20 @@ def symbol(name: str, svg: str) -> str:
     return f'<symbol id="i-{name}" viewBox="0 0 24 24">{body}</symbol>'
 
 
-def write_symbols(archive: tarfile.TarFile) -> None:
-    lines = [symbol(name, read(archive, f"icons/{name}.svg").decode()) for name in ICON_NAMES]
+def write_symbols(archive: tarfile.TarFile, path: Path, names: tuple[str, ...]) -> None:
+    lines = [symbol(name, read(archive, f"icons/{name}.svg").decode()) for name in names]
     head = (
         f"{{% comment %}}Icons of {ICONS.name} {ICONS.version} ({ICONS.licence}), "
         "written by scripts/vendor.py.{% endcomment %}"
     )
-    SYMBOLS.parent.mkdir(parents=True, exist_ok=True)
-    SYMBOLS.write_text(
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
         "\n".join([head, '<svg class="symbols" aria-hidden="true" hidden>', *lines, "</svg>", ""])
     )
 
 
 def refresh() -> None:
-    """Every kept file is the pinned package's; VENDORED.json and the icons' template match."""
+    """Every kept file is the pinned package's; VENDORED.json and the icons' templates match."""
     VENDOR.mkdir(parents=True, exist_ok=True)
     listed = []
     with tempfile.TemporaryDirectory() as folder:
@@ -131,7 +138,8 @@ def refresh() -> None:
                     (VENDOR / name).write_bytes(content)
                     kept[name] = {"from": path, "sha256": hashlib.sha256(content).hexdigest()}
                 if package is ICONS:
-                    write_symbols(archive)
+                    write_symbols(archive, SYMBOLS, ICON_NAMES)
+                    write_symbols(archive, ADMIN_SYMBOLS, ADMIN_ICON_NAMES)
             listed.append(
                 {
                     "name": package.name,

@@ -83,6 +83,13 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
         obj.pk, obj.user, obj.prefix = made.pk, user, made.prefix
         obj.__dict__["made_text"] = text
 
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """One way to save: every one leads to the page that shows the text."""
+        only_save = {"show_save_and_add_another": False, "show_save_and_continue": False}
+        return super().add_view(request, form_url, {**(extra_context or {}), **only_save})
+
     def response_add(
         self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None
     ) -> HttpResponse:

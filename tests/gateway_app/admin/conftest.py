@@ -8,7 +8,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from tests.factories import StaffFactory, SuperuserFactory, UserFactory
+from sessions_app.models import Session
+from tests.factories import SessionFactory, StaffFactory, SuperuserFactory, UserFactory
 
 EVERYTHING = [
     f"gateway_app.{verb}_{model}"
@@ -26,6 +27,11 @@ def logged_in(user) -> Client:
 @pytest.fixture
 def owner(db):
     return UserFactory(username="ann")
+
+
+@pytest.fixture
+def session(owner) -> Session:
+    return SessionFactory(owner=owner, title="Refund for order 2291")
 
 
 @pytest.fixture

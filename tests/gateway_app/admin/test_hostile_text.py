@@ -2,6 +2,7 @@
 the strict policy allows."""
 
 import pytest
+from django.test import Client
 
 from tests.factories import (
     AgentFactory,
@@ -118,6 +119,12 @@ def test_it_serves_stock_pages_that_the_strict_policy_accepts(root_client, url):
     assert "unsafe" not in response.headers["Content-Security-Policy"]
     if response.status_code == 200:
         assert page_of(response).refused == []
+
+
+def test_it_logs_in_on_a_page_that_the_strict_policy_accepts():
+    page = page_of(Client().get("/admin/login/"))
+    assert page.refused == []
+    assert "Hermes administration" in page.text
 
 
 def test_it_keeps_an_action_bar_on_where_nobody_may_act():

@@ -1,5 +1,6 @@
 """API tokens in the admin: the text once, the hash never, revoked for good."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -90,6 +91,11 @@ def test_it_lets_staff_make_tokens_for_themselves_only(ops_client, operator, roo
 def test_it_lets_superusers_make_tokens_for_anybody(root_client, owner):
     text = made_text(root_client.post(f"{LIST}add/", {"name": "x", "user": owner.pk}))
     assert authenticate_token(text) == owner
+
+
+def test_it_offers_one_way_to_save(ops_client):
+    html = ops_client.get(f"{LIST}add/").content.decode()
+    assert re.findall(r'<input type="submit" value="([^"]+)"', html) == ["Save"]
 
 
 def test_it_makes_a_token_that_expires(ops_client):
