@@ -1,6 +1,6 @@
 """Admin lists that page by key: no row is counted, so a page costs the same at any length."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from django.db.models.expressions import Combinable
 from django.http import HttpRequest
 
 from sessions_app.date_walk import DateWalk, walk_dates
+from sessions_app.selectors import older_than
 
 Row = TypeVar("Row", bound=Model)
 
@@ -62,10 +63,7 @@ class KeysetChangeList(ChangeList):
             raise IncorrectLookupParameters from exc
         if moment.tzinfo is None or pk is None:
             raise IncorrectLookupParameters
-        # SQLite's own clock writes three digits of a second where Django writes six, and compares
-        # text: ".123" < ".123000", so "before" is said by the microsecond before
-        before = moment - timedelta(microseconds=1)
-        return Q(**{f"{field}__lte": moment}) & (Q(**{f"{field}__lte": before}) | Q(pk__lt=pk))
+        return older_than(field, moment, pk)
 
     @property
     def dates(self) -> DateWalk | None:

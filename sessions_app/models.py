@@ -102,6 +102,7 @@ class Session(models.Model):
         indexes = [
             models.Index(fields=["owner", "archived", "-updated_at", "-id"], name="session_list"),
             models.Index(fields=["key"], name="session_key"),
+            models.Index(fields=["-updated_at", "-id"], name="session_recent"),
         ]
 
     def __str__(self) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -92,6 +93,16 @@ def _load(session_id: UUID, condition: str, params: list[Any]) -> LoadedRows | N
         rows=tuple(TranscriptRow(db.to_uuid(row[0]), *row[1:6]) for row in rows),
         summarised_at=max((row[6] for row in rows if row[2] == "summary"), default=0),
     )
+
+
+def older_than(field: str, moment: datetime, pk: object) -> Q:
+    """The rows after (moment, pk) in a list that runs from the newest to the oldest.
+
+    SQLite's own clock writes three digits of a second where Django writes six, and compares text:
+    ".123" < ".123000". So "before" is said by the microsecond before.
+    """
+    before = moment - timedelta(microseconds=1)
+    return Q(**{f"{field}__lte": moment}) & (Q(**{f"{field}__lte": before}) | Q(pk__lt=pk))
 
 
 def visible_to_person() -> Q:

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 
 from gateway_app.consumers import GatewayConsumer
 
-PATIENCE_S = 15
+PATIENCE_S = 90
 """A test that waits longer than this for a frame has failed."""
 
 Frame = dict[str, Any]

@@ -2,9 +2,10 @@
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from datetime import UTC, datetime
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
@@ -18,9 +19,9 @@ from gateway_app.shapes import Shape, message_shape, session_shape, turn_shapes
 from sessions_app import database as db
 from sessions_app.errors import MessageInvalid, SessionNotFound
 from sessions_app.models import Message, Session
-from sessions_app.selectors import visible_to_person
+from sessions_app.selectors import older_than, visible_to_person
 
-_MAX_SEQ: Final = 2**62
+T = TypeVar("T")
 
 
 def own_session(user_id: int, session_id: UUID) -> Session:
@@ -60,10 +61,8 @@ def list_sessions(
     if query:
         sessions = sessions.filter(title__icontains=query.replace("\x00", ""))
     if cursor:
-        updated_at, pk = _read_cursor(cursor)
-        sessions = sessions.filter(
-            Q(updated_at__lt=updated_at) | Q(updated_at=updated_at, pk__lt=pk)
-        )
+        updated_at, pk = _read_cursor(cursor, _moment)
+        sessions = sessions.filter(older_than("updated_at", updated_at, pk))
     page = list(sessions.order_by("-updated_at", "-pk")[: limit + 1])
     more = len(page) > limit
     page = page[:limit]
@@ -118,7 +117,7 @@ def can_replay(*, user_id: int, session_id: UUID, after: int) -> bool:
 def _page(session_id: UUID, before: str | None, limit: int) -> Shape:
     rows = Message.objects.filter(visible_to_person(), session_id=session_id)
     if before:
-        position, pk = _read_cursor(before)
+        position, pk = _read_cursor(before, int)
         rows = rows.filter(Q(position__lt=position) | Q(position=position, pk__lt=pk))
     page = list(rows.order_by("-position", "-pk")[: limit + 1])
     more = len(page) > limit
@@ -174,11 +173,16 @@ def _cursor(*values: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(values).encode()).decode()
 
 
-def _read_cursor(cursor: str) -> tuple[Any, UUID]:
+def _moment(text: Any) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("A cursor's time has a zone.")
+    return moment.astimezone(UTC)
+
+
+def _read_cursor(cursor: str, read: Callable[[Any], T]) -> tuple[T, UUID]:
     try:
         value, pk = json.loads(base64.urlsafe_b64decode(cursor))
-        if not isinstance(value, int | str):
-            raise TypeError
-        return value, UUID(pk)
-    except (ValueError, TypeError, AttributeError) as exc:
+        return read(value), UUID(pk)
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as exc:
         raise MessageInvalid("This cursor is not one that this server gave out.") from exc
