@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { threadItems } from "../../gateway_app/static/gateway_app/js/items.js";
+import { emptySession } from "../../gateway_app/static/gateway_app/js/store.js";
+import { SESSION, TURN, message } from "./fakes.js";
+
+const USER = message("u1", 1, { kind: "user", clientMessageId: "c1" });
+const DONE = { turnId: TURN, state: "completed", verdict: "reuse", durationMs: 900 };
+
+function items(fields, pending = []) {
+  return threadItems({ ...emptySession(SESSION), loaded: true, ...fields }, pending);
+}
+
+const types = (list) => list.map((item) => item.type);
+
+test("it shows a turn's facts once, under its last row", () => {
+  const messages = [USER, message("a1", 2), message("a2", 3)];
+  const list = items({ messages, turns: { [TURN]: DONE } });
+  assert.deepEqual(types(list), ["user", "answer", "answer", "footer"]);
+  assert.equal(list[3].copy, "Text of a1\n\nText of a2");
+});
+
+test("it shows no facts of a turn that was tried again, and none that are not known", () => {
+  assert.deepEqual(types(items({ messages: [USER], turns: { [TURN]: DONE } })), ["user"]);
+  const bare = { turnId: TURN, state: "completed" };
+  assert.deepEqual(
+    types(items({ messages: [USER, message("a1", 2)], turns: { [TURN]: bare } })),
+    ["user", "answer"],
+  );
+});
+
+test("it hides what is staff's and what stands on another branch", () => {
+  const messages = [
+    message("n", 1, { kind: "note" }),
+    message("m", 2, { kind: "session_meta" }),
+    message("h", 3, { state: "hidden" }),
+    message("b", 4, { state: "branched" }),
+    message("t", 5, { kind: "tool", parts: [] }),
+    message("c", 6, { state: "compacted" }),
+  ];
+  assert.deepEqual(items({ messages }).map((item) => item.id), ["c"]);
+});
+
+test("it folds a superseded attempt", () => {
+  const messages = [USER, message("s1", 2, { state: "superseded" }), message("a1", 3)];
+  const list = items({ messages });
+  assert.deepEqual(types(list), ["user", "superseded", "answer"]);
+  assert.equal(list[1].text, "Text of s1");
+});
+
+test("it joins a tool's result to its call", () => {
+  const call = { type: "tool_call", id: "t1", name: "look", arguments: "{}" };
+  const result = { type: "tool_result", callId: "t1", content: "seen" };
+  const messages = [
+    message("a1", 1, { parts: [call] }),
+    message("x1", 2, { kind: "tool", parts: [result] }),
+  ];
+  const [answer] = items({ messages });
+  assert.deepEqual(answer.calls, [{ ...call, result }]);
+});
+
+test("it makes the notice of a failed turn an error with the turn to try again", () => {
+  const notice = message("n1", 2, { kind: "notice", parts: [{ type: "text", text: "Silence." }] });
+  const failed = { turnId: TURN, state: "failed", error: { code: "model_timeout", message: "x" } };
+  const [, shown] = items({ messages: [USER, notice], turns: { [TURN]: failed } });
+  assert.deepEqual([shown.type, shown.text, shown.failed], [
+    "notice", "Silence.", { turnId: TURN, code: "model_timeout" },
+  ]);
+  const stopped = { turnId: TURN, state: "stopped" };
+  assert.equal(items({ messages: [USER, notice], turns: { [TURN]: stopped } })[1].failed, null);
+});
+
+test("it shows the answer in the making, then that it is being made, then what was sent after", () => {
+  const step = { key: "m:a1", messageId: "a1", reasoning: "", text: "So far", calls: [] };
+  const run = { turnId: TURN, runId: "r", steps: [step], startedAt: null };
+  const pending = { clientMessageId: "c9", content: "More", failed: null, createdAt: "2026-01-01" };
+  const list = items({ messages: [USER], run }, [pending]);
+  assert.deepEqual(types(list), ["user", "answer", "working", "user"]);
+  assert.deepEqual([list[1].live, list[1].text, list[3].pending], [true, "So far", true]);
+  assert.equal(list[3].key, "c:c9");
+});
+
+test("it gives every item a key of its own", () => {
+  const messages = [USER, message("a1", 2), message("s1", 3, { state: "superseded" })];
+  const keys = items({ messages, turns: { [TURN]: DONE } }).map((item) => item.key);
+  assert.equal(new Set(keys).size, keys.length);
+});
