@@ -89,6 +89,7 @@ class GatewayHost:
         self._spawn(heartbeat.run())
         self._spawn(self._poll())
         self._spawn(housekeeping.run())
+        self._spawn(self.providers.warm())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.create_task(work))

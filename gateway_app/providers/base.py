@@ -166,6 +166,10 @@ class Provider(Protocol):
         """
         ...
 
+    def start(self) -> None:
+        """Begins what the first request would wait for. Raises a ProviderError."""
+        ...
+
     async def default_model(self) -> str:
         """The model to use when nobody named one. Raises a ProviderError."""
         ...

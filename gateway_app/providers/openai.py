@@ -165,6 +165,9 @@ class OpenAIProvider:
             watch.close()
             await answer.aclose()
 
+    def start(self) -> None:
+        """The client is ready since it was made."""
+
     async def default_model(self) -> str:
         """OpenAI's default, or the first model that another server lists (asked for once)."""
         if self._default_model is None:

@@ -1,15 +1,18 @@
 """The providers of one process: made when first asked for, kept until the process ends."""
 
+import logging
 from decimal import Decimal
 from typing import Final
 
 import httpx2
 
 from gateway_app.config import GatewayConfig
-from gateway_app.providers.base import ModelInvalid, Provider, Usage
+from gateway_app.providers.base import ModelInvalid, Provider, ProviderError, Usage
 from gateway_app.providers.cost import cost_usd
 from gateway_app.providers.openai import OpenAIProvider
 from gateway_app.providers.openai_errors import Wording
+
+logger: Final = logging.getLogger(__name__)
 
 LOCAL_MODEL: Final = "local:smollm2"
 KNOWN: Final = ("openai", "local")
@@ -42,6 +45,14 @@ class Providers:
             )
         provider = self.get(name)
         return provider, rest or await provider.default_model()
+
+    async def warm(self) -> None:
+        """The site's default provider is made, and its model loading, before the first turn."""
+        try:
+            provider, _ = await self.resolve("")
+            provider.start()
+        except ProviderError as exc:
+            logger.warning("The default model cannot be had yet", extra={"code": exc.code})
 
     def cost_usd(self, provider: str, model: str, usage: Usage) -> Decimal | None:
         """What the request cost in US dollars, or None if that is not known."""
