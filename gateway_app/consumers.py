@@ -27,6 +27,13 @@ RESTART: Final = 4012
 LAGGING: Final = 4013
 
 
+def _size(frame: str | bytes) -> int:
+    """Bytes of a frame on the wire."""
+    if isinstance(frame, bytes) or frame.isascii():
+        return len(frame)
+    return len(frame.encode("utf-8", "surrogatepass"))
+
+
 class GatewayConsumer(AsyncConsumer):
     """One socket. Its own message loop spares Channels' thread hop and layer task per frame."""
 
@@ -53,7 +60,7 @@ class GatewayConsumer(AsyncConsumer):
             await self.base_send({"type": "websocket.close"})
             return
         gateway, user = host(), self.scope["user"]
-        outbox = Outbox(self._send_text, gateway.lanes, gateway.config)
+        outbox = Outbox(self._send_text, gateway.lanes, gateway.config, user.pk)
         self._connection = Connection(
             host=gateway,
             user_id=user.pk,
@@ -98,7 +105,7 @@ class GatewayConsumer(AsyncConsumer):
             return
         config = connection.host.config
         limit = config.max_frame_bytes if connection.greeted else config.max_hello_bytes
-        if len(text or message.get("bytes") or b"") > limit:
+        if _size(text or message.get("bytes") or b"") > limit:
             await self._close(TOO_LARGE)
             return
         try:

@@ -2,6 +2,9 @@
 
 At most `window_frames` or `window_bytes` of unacknowledged frames; then nothing more is read for
 this socket (nothing is buffered: it is in the database), and it is closed when it stays so.
+
+What the log no longer tells exactly, because it was folded or trimmed while the client was behind,
+is replaced by a snapshot.
 """
 
 import asyncio
@@ -14,11 +17,14 @@ from uuid import UUID
 
 from django.db import DatabaseError
 
+from gateway_app import protocol
 from gateway_app.config import GatewayConfig
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_store import LoggedEvents, fold_events, read_events
 from gateway_app.events import frame
+from gateway_app.selectors.sessions import read_snapshot
 from gateway_app.subscriptions import Subscription
+from sessions_app.errors import SessionNotFound
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +39,10 @@ class Outbox:
         send: Callable[[str], Awaitable[None]],
         lanes: DatabaseLanes,
         config: GatewayConfig,
+        user_id: int,
     ) -> None:
         self._send = send
+        self._user_id = user_id
         self._lanes = lanes
         self._config = config
         self._ready: deque[str] = deque()
@@ -116,21 +124,30 @@ class Outbox:
 
     async def _catch_up(self, subscription: Subscription) -> None:
         """One page of the log, deltas joined; then the others get their turn."""
+        told, wanted = subscription.sent, subscription.want
         try:
             found = await self._lanes.read(
                 read_events,
                 subscription.session_id,
-                from_seq=subscription.sent + 1,
+                from_seq=max(told, 1),
                 limit_rows=_PAGE_ROWS,
             )
+            if not found or found[0].seq != max(told, 1):
+                await self._start_anew(subscription)
+                return
+        except SessionNotFound:
+            subscription.want = told
+            return
         except DatabaseError:
             logger.warning("The event log could not be read")
             await asyncio.sleep(1)
             self._wake.set()
             return
-        if not found:
-            subscription.want = subscription.sent
-            return
+        if self.subscriptions.get(subscription.session_id) is not subscription:
+            return  # it was dropped meanwhile: nobody would acknowledge its frames
+        found = [logged for logged in found if logged.seq > told]
+        if not found and subscription.want == wanted:
+            subscription.want = told
         for logged in fold_events(found):
             text = frame(
                 subscription.session_id, logged.turn_id, logged.seq, subscription.sent, logged.event
@@ -139,3 +156,15 @@ class Outbox:
             subscription.sent = logged.seq
         subscription.want = max(subscription.want, subscription.sent)
         self._wake.set()
+
+    async def _start_anew(self, subscription: Subscription) -> None:
+        """The client gets the session as it stands now, and goes on from there."""
+        snapshot = await self._lanes.read(
+            read_snapshot,
+            user_id=self._user_id,
+            session_id=subscription.session_id,
+            limit=self._config.snapshot_rows,
+        )
+        if self.subscriptions.get(subscription.session_id) is subscription:
+            self.put(protocol.control("snapshot", **snapshot))
+            subscription.start(snapshot["seq"])

@@ -10,7 +10,11 @@ import msgspec
 
 PROTOCOL: Final = "hermes.v1"
 
-Id = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+_NO_NUL: Final = r"\A[^\x00]*\Z"
+"""PostgreSQL stores no NUL in a text column."""
+
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=_NO_NUL)]
+Name = Annotated[str, msgspec.Meta(max_length=128, pattern=_NO_NUL)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=100)]
 Title = Annotated[str, msgspec.Meta(max_length=200)]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -36,7 +40,7 @@ class Hello(Command, tag="hello"):
 
 class SessionCreate(Command, tag="session.create"):
     client_message_id: Id
-    agent: str | None = None
+    agent: Name | None = None
     title: Title | None = None
 
 
@@ -67,8 +71,8 @@ class SessionUpdate(Command, tag="session.update"):
     title: Title | None = None
     pinned: bool | None = None
     archived: bool | None = None
-    agent: str | None = None
-    model: Annotated[str, msgspec.Meta(max_length=128)] | None = None
+    agent: Name | None = None
+    model: Name | None = None
 
 
 class SessionDelete(Command, tag="session.delete"):
@@ -84,7 +88,7 @@ class MessageSend(Command, tag="message.send"):
     content: Content
     session_id: UUID | None = None
     when_busy: str = "queue"
-    agent: str | None = None
+    agent: Name | None = None
 
 
 class TurnRetry(Command, tag="turn.retry"):

@@ -10,7 +10,7 @@ from gateway_app.inbound import Inbound
 from gateway_app.models import Turn
 from gateway_app.services.queue import log_event
 from sessions_app import database as db
-from sessions_app.errors import MessageInvalid
+from sessions_app.errors import MessageInvalid, SessionNotFound
 from sessions_app.models import Message
 from sessions_app.services import select_branch
 
@@ -23,11 +23,14 @@ def branch_position(session_id: UUID, inbound: Inbound) -> int:
         )
         position = edited.values_list("position", flat=True).first()
         if position is None:
+            _refuse_unknown(session_id, inbound.edit_of)
             raise MessageInvalid("Only a message of yours on this branch can be edited.")
         return position
     assert inbound.retry_of is not None
     turn = Turn.objects.filter(pk=inbound.retry_of, session_id=session_id).first()
-    if turn is None or turn.block is None:
+    if turn is None:
+        raise SessionNotFound("This turn does not exist.")
+    if turn.block is None:
         raise MessageInvalid("This turn cannot be tried again: it never ran here.")
     rows = Message.objects.filter(session_id=session_id, turn_id=turn.pk, state="active")
     answer = rows.exclude(kind="user").order_by("position").values_list("position", flat=True)
@@ -47,10 +50,17 @@ def active_from(session_id: UUID, position: int) -> list[UUID]:
 
 def switch_branch(*, session_id: UUID, message_id: UUID) -> tuple[int, LoggedEvents]:
     """The branch with the message is the active one, and the log says so; the revision after it."""
+    _refuse_unknown(session_id, message_id)
     with transaction.atomic(using=db.alias(), savepoint=False):
         revision = select_branch(session_id=session_id, message_id=message_id)
         event = events.rewritten(_fork(message_id), revision)
         return revision, log_event(session_id, event)
+
+
+def _refuse_unknown(session_id: UUID, message_id: UUID) -> None:
+    """Raises SessionNotFound for a message of no session, or of another one."""
+    if not Message.objects.filter(pk=message_id, session_id=session_id).exists():
+        raise SessionNotFound("This message does not exist.")
 
 
 def _fork(message_id: UUID) -> int:
