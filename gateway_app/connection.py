@@ -2,21 +2,19 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
+from gateway_app.host import GatewayHost
 from gateway_app.outbox import Outbox
 from gateway_app.subscriptions import Subscription
-
-if TYPE_CHECKING:
-    from gateway_app.host import GatewayHost
 
 
 @dataclass(eq=False)
 class Connection:
     """`close` ends the socket with a close code; `greeted` is set by `hello`."""
 
-    host: "GatewayHost"
+    host: GatewayHost
     user_id: int
     user_name: str
     credential: Any

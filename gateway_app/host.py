@@ -2,19 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, Final, Protocol
 
 from django.db import DatabaseError
 
 from gateway_app import protocol
 from gateway_app.agent_cache import AgentCache
 from gateway_app.config import GatewayConfig, gateway_config
-from gateway_app.connection import Connection
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_log import EventLog
 from gateway_app.event_store import LoggedEvents, read_last_seqs
 from gateway_app.housekeeping import Housekeeping
+from gateway_app.outbox import Outbox
 from gateway_app.providers.registry import Providers
 from gateway_app.receivers import register_cache
 from gateway_app.services.recovery import release_runs
@@ -26,6 +26,16 @@ from gateway_app.wakeups import WakeUps
 logger: Final = logging.getLogger(__name__)
 
 _RESTART: Final = 4012
+
+
+class OpenSocket(Protocol):
+    """A socket as the gateway sees it: it is told things, and closed."""
+
+    @property
+    def outbox(self) -> Outbox: ...
+
+    @property
+    def close(self) -> Callable[[int], Awaitable[None]]: ...
 
 
 class PublishingHub(Hub):
@@ -49,7 +59,7 @@ class GatewayHost:
         self.config = config
         self.lease_owner = new_lease_owner()
         self.draining = False
-        self.connections: set[Connection] = set()
+        self.connections: set[OpenSocket] = set()
         self.lanes = DatabaseLanes(readers=config.reader_threads, postgres=config.postgres_threads)
         self.hub = PublishingHub()
         self.cache = AgentCache(
