@@ -183,6 +183,7 @@ class AgentCache:
                 agent.wire, agent.baseline = profile.wire, (-1, 0)
         agent.signature = profile.signature
         now = self._synchronise(agent, profile)
+        agent.forget_sent(now.clock.incarnation)
         pieces = agent.request(block)
         verdict, reason = self._judge(
             agent, pieces, now.loaded, cold=cold, moved=now.moved,

@@ -108,6 +108,7 @@ class CachedAgent:
     size_bytes: int = 0
     used_at: float = field(default_factory=time.monotonic)
     sent_generation: int = 0
+    sent_incarnation: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
     _orders: dict[UUID, tuple[int, str]] = field(default_factory=dict)
     _digest: Any = field(default_factory=hashlib.sha256)
@@ -185,6 +186,12 @@ class CachedAgent:
             )
         return pieces
 
+    def forget_sent(self, incarnation: int) -> None:
+        """What was sent before the session was deleted and restored is no request of this one."""
+        with self.lock:
+            if self.sent_incarnation != incarnation:
+                self.sent, self.compacted = None, False
+
     def mark_sent(self, pieces: tuple[str, ...], revision: int, generation: int) -> SentRecord:
         """Remembers the request that is about to be sent; its record for a cold process."""
         with self.lock:
@@ -194,6 +201,7 @@ class CachedAgent:
             extend_digest(digest, pieces[start:])
             self.sent, self._digest, self.compacted = pieces, digest, False
             self.sent_signature, self.sent_generation = self.signature, generation
+            self.sent_incarnation = self.baseline[1]
             return SentRecord(revision, len(pieces), digest.hexdigest(), self.signature)
 
 

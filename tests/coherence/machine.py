@@ -1,0 +1,109 @@
+"""The state machine: every operation is a rule, and a turn has others' operations in its midst."""
+
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from tests.coherence.appends import APPENDS
+from tests.coherence.edits import EDITS
+from tests.coherence.lives import LIVES
+from tests.coherence.races import MOVES, race
+from tests.coherence.turns import begin, start_waiting_turn, whole_step
+from tests.coherence.world import Operation, Pick, Stage, World
+
+OPERATIONS: dict[str, Operation] = {**APPENDS, **EDITS, **LIVES}
+
+PLACES = st.tuples(st.integers(0, 2), st.sampled_from([0, 0, 1, 1, 2]))
+"""(session, process)"""
+PICKS = st.integers(0, 2**40)
+_ANY = [*sorted(OPERATIONS), *sorted(APPENDS), *sorted(EDITS)]
+BESIDE = st.lists(
+    st.tuples(st.sampled_from([*_ANY, *["step"] * 12]), PLACES, PICKS), max_size=5
+)
+
+
+class CoherenceMachine(RuleBasedStateMachine):
+    """Three sessions, three processes, a bare SQL client. Set `stage` before it runs."""
+
+    stage: ClassVar[Stage]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World(self.stage)
+
+    def teardown(self) -> None:
+        self.world.close()
+
+    def operate(self, name: str, place: tuple[int, int], pick: int) -> None:
+        world = self.world
+        session_id, process = world.sessions[place[0]], world.processes[place[1]]
+        if name == "step":
+            if turn_is_here(world, place[0]):
+                whole_step(world, session_id, Pick(pick))
+            return
+        world.operate(name, OPERATIONS[name], session_id, process, Pick(pick))
+
+    @rule(place=PLACES, pick=PICKS, beside=BESIDE, steps=st.integers(1, 6))
+    def whole_turn(
+        self, place: tuple[int, int], pick: int, beside: list[Any], steps: int
+    ) -> None:
+        """A turn from its message to its end, with whatever others do in its midst."""
+        world, session = self.world, place[0]
+        session_id, process = world.sessions[session], world.processes[place[1]]
+        choices = Pick(pick)
+        if session_id not in world.turns:
+            begin(world, session_id, process, choices)
+        for number in range(max(steps, len(beside))):
+            if turn_is_here(world, session):
+                whole_step(world, session_id, choices)
+            if number < len(beside):
+                self.operate(*beside[number])
+        for _ in range(8):
+            if turn_is_here(world, session):
+                whole_step(world, session_id, choices)
+
+    @rule(place=PLACES, pick=PICKS)
+    def quiet_turns(self, place: tuple[int, int], pick: int) -> None:
+        """Two turns with nobody beside them: the second reuses what the first left."""
+        for _ in range(2):
+            self.whole_turn(place, pick, [], 1)
+
+    @rule(place=PLACES, pick=PICKS)
+    def begin_turn(self, place: tuple[int, int], pick: int) -> None:
+        session_id, process = self.world.sessions[place[0]], self.world.processes[place[1]]
+        begin(self.world, session_id, process, Pick(pick))
+
+    @rule(place=PLACES, pick=PICKS)
+    def start_waiting(self, place: tuple[int, int], pick: int) -> None:
+        session_id, process = self.world.sessions[place[0]], self.world.processes[place[1]]
+        start_waiting_turn(self.world, session_id, process, Pick(pick))
+
+    @rule(place=PLACES, pick=PICKS, times=st.integers(1, 4))
+    def go_on(self, place: tuple[int, int], pick: int, times: int) -> None:
+        """An open turn goes on for a while."""
+        for number in range(times):
+            self.operate("step", place, pick + number)
+
+    @rule(place=PLACES, pick=PICKS, moves=st.lists(st.sampled_from(MOVES), min_size=1, max_size=6))
+    def race_the_guard(self, place: tuple[int, int], pick: int, moves: list[str]) -> None:
+        world = self.world
+        session_id, process = world.sessions[place[0]], world.processes[place[1]]
+        race(world, session_id, process, Pick(pick), moves)
+
+    @rule(name=st.sampled_from(sorted(APPENDS)), place=PLACES, pick=PICKS)
+    def somebody_adds(self, name: str, place: tuple[int, int], pick: int) -> None:
+        self.operate(name, place, pick)
+
+    @rule(name=st.sampled_from(sorted(EDITS)), place=PLACES, pick=PICKS)
+    def somebody_edits(self, name: str, place: tuple[int, int], pick: int) -> None:
+        self.operate(name, place, pick)
+
+    @rule(name=st.sampled_from(sorted(LIVES)), place=PLACES, pick=PICKS)
+    def a_life_changes(self, name: str, place: tuple[int, int], pick: int) -> None:
+        self.operate(name, place, pick)
+
+
+def turn_is_here(world: World, session: int) -> bool:
+    turn = world.turns.get(world.sessions[session])
+    return turn is not None and not turn.orphaned
