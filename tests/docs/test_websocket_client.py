@@ -1,0 +1,126 @@
+"""The example client of docs/websocket.md, run as a person would run it."""
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.docs.cutting_proxy import CuttingProxy
+from tests.docs.reading import ROOT, document
+from tests.fake_model_server import FakeModelServer, Gate, Script
+from tests.gateway_app.serving.conftest import Served, Site, Tab
+
+CLIENT = "docs/websocket_client.py"
+PATIENCE_S = 60
+
+
+def serve(site: Site, model: FakeModelServer) -> Served:
+    return site.start(
+        OPENAI_BASE_URL=model.url, OPENAI_API_KEY="sk-test", HERMES_MODEL="openai:fake-1"
+    ).ready()
+
+
+def port_of(served: Served) -> int:
+    return int(served.url.rpartition(":")[2])
+
+
+@asynccontextmanager
+async def asking(token: str, question: str, port: int) -> AsyncIterator[Process]:
+    """The client as a process of its own, ended after the block whatever happens."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(ROOT / CLIENT), question, f"ws://127.0.0.1:{port}/ws/v1/",
+        env={"PATH": os.environ["PATH"], "HERMES_TOKEN": token, "PYTHONWARNINGS": "error"},
+        stdout=PIPE, stderr=PIPE,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def end_of(process: Process) -> tuple[str, str, int | None]:
+    """(the rest of what it says, its complaints, its exit code)"""
+    said, complaints = await process.communicate()
+    return said.decode(), complaints.decode(), process.returncode
+
+
+async def test_it_streams_an_answer(site: Site, model: FakeModelServer) -> None:
+    served = serve(site, model)
+    async with asking(site.token(), "What is a gateway?", port_of(served)) as client:
+        assert await end_of(client) == ("Hello, world!", "", 0)
+    assert model.requests[0].messages[-1] == {"role": "user", "content": "What is a gateway?"}
+
+
+async def test_it_says_why_there_is_no_answer(site: Site, model: FakeModelServer) -> None:
+    model.default = Script(status=401)
+    served = serve(site, model)
+    async with asking(site.token(), "Hello?", port_of(served)) as client:
+        said, complaint, code = await end_of(client)
+    assert (said, code) == ("", 1)
+    assert "OPENAI_API_KEY" in complaint
+    assert "Traceback" not in complaint
+
+
+async def test_it_goes_on_where_a_lost_connection_left_off(
+    site: Site, model: FakeModelServer
+) -> None:
+    gates = [Gate(), Gate()]
+    words = ["Once ", "upon ", "a ", "time."]
+    model.script(Script(tokens=words, gates={1: gates[0], 3: gates[1]}))
+    served = serve(site, model)
+    async with (
+        CuttingProxy(port_of(served)) as proxy,
+        asking(site.token(), "Tell me.", proxy.port) as client,
+    ):
+        assert client.stdout is not None
+        assert await client.stdout.readexactly(len(words[0])) == b"Once "
+        proxy.cut()
+        gates[0].release()
+        await proxy.connections(2)
+        assert await client.stdout.readexactly(len("upon a ")) == b"upon a "
+        proxy.cut()
+        gates[1].release()
+        said, complaints, code = await end_of(client)
+        assert (said, code) == ("time.", 0)
+        assert complaints.count("trying again") == 2
+        assert proxy.taken == 3
+    assert len(model.requests) == 1
+
+
+async def test_it_shows_how_things_stand_when_the_log_is_gone(
+    site: Site, model: FakeModelServer
+) -> None:
+    gate = Gate()
+    model.script(Script(tokens=["Once ", "upon a time."], gates={1: gate}))
+    served, token = serve(site, model), site.token()
+    async with (
+        CuttingProxy(port_of(served)) as proxy,
+        asking(token, "Tell me.", proxy.port) as client,
+    ):
+        assert client.stdout is not None
+        assert await client.stdout.readexactly(len("Once ")) == b"Once "
+        proxy.open.clear()
+        proxy.cut()
+        await proxy.connections(2)
+        with Tab(served, Authorization=f"Bearer {token}") as tab:
+            tab.ask("hello", protocol="hermes.v1")
+            [session] = tab.ask("session.list")["result"]["sessions"]
+            tab.ask("session.subscribe", sessionId=session["id"], after=0)
+            gate.release()
+            tab.event("RUN_FINISHED")
+        site.sql("DELETE FROM gateway_app_event")
+        proxy.open.set()
+        said, complaints, code = await end_of(client)
+        assert (said, code) == ("\n[From the start] Once upon a time.\n", 0)
+        assert "Traceback" not in complaints
+
+
+def test_it_is_in_the_page_as_it_is() -> None:
+    source = document(CLIENT)
+    assert f"```python\n{source}```" in document("docs/websocket.md")
+    assert len(source.splitlines()) <= 60
