@@ -29,6 +29,18 @@ def lock_path(connection: BaseDatabaseWrapper) -> Path | None:
     return Path(f"{name}.lock")
 
 
+@contextmanager
+def starting(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Servers that may migrate before they serve come one after another on a SQLite file."""
+    path = lock_path(connection) if connection.vendor == "sqlite" else None
+    if path is None:
+        yield
+        return
+    with path.with_suffix(".starting").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 class ServingLock:
     """Held while this process serves; leaving the block, or the process's end, releases it."""
 

@@ -10,7 +10,7 @@ from django.db import Error, connection
 
 from gateway_app import readiness
 from gateway_app.migration_state import missing_migrations, unknown_migrations
-from gateway_app.serving.locks import ServingLock
+from gateway_app.serving.locks import ServingLock, starting
 from sessions_app import clock
 
 
@@ -63,19 +63,15 @@ def check_database() -> None:
 def take_database(lock: ServingLock, *, migrate: bool, stdout: OutputWrapper) -> None:
     """The schema is this version's, and `lock` keeps migrations away.
 
-    Two servers that start together with `migrate`: one migrates, the other waits for it.
+    Of servers that start together with `migrate` one migrates, the others wait for it.
     """
-    lock.acquire()
     _refuse_newer()
-    if migrate and _lacks():
-        lock.release()
-        try:
-            call_command("migrate", interactive=False, backup=True, verbosity=0, stdout=stdout)
-        except CommandError:
-            lock.acquire()
+    if migrate:
+        with starting(connection):
             if _lacks():
-                raise
-        lock.acquire()
+                call_command("migrate", interactive=False, backup=True, verbosity=0, stdout=stdout)
+            lock.acquire()
+    lock.acquire()
     if lacks := _lacks():
         raise CommandError(
             f"The database lacks {lacks}. Run `python manage.py migrate`, or start with --migrate."

@@ -1,10 +1,12 @@
 """`manage.py serve`: the whole product in one process."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection, connections
+from django.http.request import split_domain_port, validate_host
 from django.utils.module_loading import import_string
 
 from gateway_app.config import gateway_config
@@ -63,6 +65,10 @@ class Command(BaseCommand):
         layer = "Redis" if settings.ENVIRONMENT.redis_url else "in memory"
         self._say(f"Hermes serves {base_url}")
         self._say(f"Database: {connection.display_name} {database}. Channel layer: {layer}.")
+        if not validate_host(
+            split_domain_port(urlsplit(base_url).netloc)[0], settings.ALLOWED_HOSTS
+        ):
+            self._say("ALLOWED_HOSTS lacks this host. Add it, or set HERMES_PUBLIC_URL.")
         if secret is not None:
             self._say("Log in as admin, once, within 15 minutes:")
             self._say(login_address(secret, base_url))

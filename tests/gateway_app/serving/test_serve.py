@@ -73,6 +73,13 @@ def test_it_prints_the_public_address(site: Site) -> None:
     assert served.read_until("https://").startswith("https://chat.example/login/")
 
 
+def test_it_says_that_its_own_host_is_not_allowed(site: Site) -> None:
+    served = site.start(ALLOWED_HOSTS="chat.example").ready()
+    assert "HERMES_PUBLIC_URL" in served.read_until("ALLOWED_HOSTS lacks")
+    assert served.get("/api/v1/me").status_code == 400
+    assert served.get("/api/v1/me", headers={"Host": "chat.example"}).status_code == 401
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_well_however_often_it_is_told(site: Site, number: int) -> None:
     served = site.start().ready()

@@ -1,0 +1,19 @@
+"""A server whose wake-ups go over Redis."""
+
+import os
+
+import pytest
+
+from tests.gateway_app.serving.conftest import Site, Tab
+
+pytestmark = pytest.mark.redis
+
+
+def test_it_serves_over_redis_and_ends_well(site: Site) -> None:
+    served = site.start(REDIS_URL=os.environ["REDIS_URL"]).ready()
+    assert "Redis" in served.read_until("Database:")
+    assert served.get("/readyz").json()["channelLayer"] == "ok"
+    with Tab(served, Authorization=f"Bearer {site.token()}") as tab:
+        assert tab.ask("hello", protocol="hermes.v1")["ok"]
+    assert served.end() == 0
+    assert not any("Traceback" in line for line in served.said), served.said
