@@ -1,10 +1,13 @@
-"""What never stands in a log line."""
+"""What stands in a log line, and what never does."""
 
 import logging
 import re
 from typing import Final
 
 _LINK: Final = re.compile(r"/login/[^/\s]+")
+_OURS: Final = {"gateway_app", "hermes_site", "sessions_app"}
+"""Loggers whose facts are known to hold no text of a message, no token and no key."""
+_STANDARD: Final = logging.makeLogRecord({}).__dict__.keys() | {"message", "asctime", "taskName"}
 
 
 class HideLoginSecrets(logging.Filter):
@@ -15,3 +18,14 @@ class HideLoginSecrets(logging.Filter):
         if "/login/" in message:
             record.msg, record.args = _LINK.sub("/login/...", message), ()
         return True
+
+
+class LineFormatter(logging.Formatter):
+    """One line: the message, then what is particular about it, as `name=value`."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's name
+        facts = ""
+        if record.name.partition(".")[0] in _OURS:
+            names = record.__dict__.keys() - _STANDARD
+            facts = "".join(f" {name}={record.__dict__[name]}" for name in sorted(names))
+        return super().formatMessage(record) + facts
