@@ -25,6 +25,7 @@ class GatewayConfig:
     log_keep_s: float = 7 * 86_400
     log_keep_events: int = 10_000
     poll_s: float = 2
+    housekeeping_s: float = 15
     # the agent cache
     cache_entries: int = 128
     cache_idle_s: float = 3600

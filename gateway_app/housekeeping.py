@@ -24,7 +24,6 @@ from sessions_app.services import RESTORE_DAYS
 logger: Final = logging.getLogger(__name__)
 
 _BATCH: Final = 500
-_EVERY_S: Final = 15
 _JOB_S: Final = 60
 
 
@@ -48,7 +47,7 @@ class Housekeeping:
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(_EVERY_S)
+            await asyncio.sleep(self._config.housekeeping_s)
             self._cache.sweep()
             for name, job in JOBS.items():
                 if monotonic() < self._due[name]:

@@ -24,6 +24,8 @@ _SESSION: Final = Session._meta.db_table
 _TURN: Final = Turn._meta.db_table
 _EVENT: Final = Event._meta.db_table
 _MESSAGE: Final = Message._meta.db_table
+_OPEN: Final = "t.state IN ('queued', 'running')"
+"""The words of the partial index `turn_open`, without which SQLite would not use it."""
 
 LOST: Final = "The server stopped while this answer was being written. Send again to go on."
 
@@ -58,7 +60,7 @@ def find_orphans() -> list[Orphan]:
     """Running turns whose lease ran out, by the database's clock."""
     found = db.rows(
         f"SELECT s.id, t.id, s.lease_owner FROM {_TURN} t JOIN {_SESSION} s ON s.id = t.session_id"
-        f" WHERE t.state = 'running' AND (s.lease_expires_at IS NULL"
+        f" WHERE {_OPEN} AND t.state = 'running' AND (s.lease_expires_at IS NULL"
         f" OR s.lease_expires_at < {db.now_sql()}) AND s.deleted_at IS NULL",
     )
     return [Orphan(db.to_uuid(row[0]), db.to_uuid(row[1]), row[2]) for row in found]
@@ -68,7 +70,7 @@ def find_leased() -> list[Orphan]:
     """Running turns with a lease that still holds: their process may be gone all the same."""
     found = db.rows(
         f"SELECT s.id, t.id, s.lease_owner FROM {_TURN} t JOIN {_SESSION} s ON s.id = t.session_id"
-        " WHERE t.state = 'running' AND s.deleted_at IS NULL",
+        f" WHERE {_OPEN} AND t.state = 'running' AND s.deleted_at IS NULL",
     )
     return [Orphan(db.to_uuid(row[0]), db.to_uuid(row[1]), row[2]) for row in found]
 
@@ -77,7 +79,7 @@ def find_startable() -> list[UUID]:
     """Free sessions in which a turn waits."""
     found = db.rows(
         f"SELECT DISTINCT t.session_id FROM {_TURN} t JOIN {_SESSION} s ON s.id = t.session_id"
-        " WHERE t.state = 'queued' AND s.open_block = 0 AND s.deleted_at IS NULL"
+        f" WHERE {_OPEN} AND t.state = 'queued' AND s.open_block = 0 AND s.deleted_at IS NULL"
         " AND s.state = 'active' LIMIT 100",
     )
     return [db.to_uuid(row[0]) for row in found]

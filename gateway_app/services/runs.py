@@ -11,6 +11,7 @@ from gateway_app import events
 from gateway_app.cached_agent import SentRecord
 from gateway_app.event_store import LoggedEvents, insert_events
 from gateway_app.models import Turn
+from gateway_app.selectors.queue import queued_sql
 from gateway_app.services.turns import LockedSession, RunLease, start_waiting
 from gateway_app.shapes import new_message_shape
 from sessions_app import database as db
@@ -181,7 +182,7 @@ def _write_turn(write: RunWrite) -> tuple[int, int]:
         f"UPDATE {_TURN} SET {', '.join(sets)} WHERE id = %s AND generation = %s"
         f" RETURNING (SELECT s.revision FROM {_SESSION} s WHERE s.id = {_TURN}.session_id),"
         f" (SELECT count(*) FROM {_TURN} w WHERE w.session_id = {_TURN}.session_id"
-        " AND w.state = 'queued')",
+        f" AND {queued_sql('w')})",
         [*params, db.db_uuid(write.run.turn_id), write.run.generation],
     )
     if not found:

@@ -15,7 +15,7 @@ from gateway_app.errors import IdempotencyMismatch, QueueFull, Unsupported
 from gateway_app.event_store import LoggedEvents, insert_events
 from gateway_app.inbound import Inbound
 from gateway_app.models import Turn
-from gateway_app.selectors.queue import read_queue
+from gateway_app.selectors.queue import queued_sql, read_queue
 from gateway_app.services.agents import agent_slug
 from gateway_app.services.branches import active_from, branch_position
 from gateway_app.services.prompts import FrozenConfig, freeze_prompt
@@ -182,7 +182,7 @@ def start_waiting(locked: LockedSession, lease_owner: str) -> tuple[RunLease, Lo
     found = db.rows(
         f"SELECT t.id, t.content, t.author_id, t.client_message_id, u.username FROM {_TURN}"
         f" t LEFT JOIN {users} u ON u.id = t.author_id"
-        " WHERE t.session_id = %s AND t.state = 'queued'"
+        f" WHERE t.session_id = %s AND {queued_sql('t')}"
         " ORDER BY t.priority DESC, t.accepted_seq LIMIT 1",
         [db.db_uuid(locked.id)],
     )
@@ -307,7 +307,7 @@ def _lock(session_id: UUID, inbound: Inbound | None) -> LockedSession:
         "SELECT s.revision, s.incarnation, s.next_block, s.open_block, s.run_generation, s.title,"
         " s.agent, s.agent_version, s.model, s.prompt_hash, s.state, s.deleted_at, s.owner_id,"
         f" s.key, (SELECT count(*) FROM {_TURN} t WHERE t.session_id = s.id AND"
-        f" t.state = 'queued'), {earlier} FROM {_SESSION} s WHERE s.id = %s{db.lock_sql()}",
+        f" {queued_sql('t')}), {earlier} FROM {_SESSION} s WHERE s.id = %s{db.lock_sql()}",
         params,
     )
     if not found:
