@@ -49,6 +49,7 @@ class DatabaseLanes:
     def start(self, *, checkpoint: bool = False) -> None:
         """Starts the threads, for the running loop. `checkpoint`: keep SQLite's WAL short."""
         self._loop = asyncio.get_running_loop()
+        self._closing.clear()
         if not self._sqlite:
             for number in range(self._postgres):
                 self._serve_queue(f"hermes-db-{number}", self._writes)

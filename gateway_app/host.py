@@ -17,7 +17,7 @@ from gateway_app.housekeeping import Housekeeping
 from gateway_app.outbox import Outbox
 from gateway_app.providers.registry import Providers
 from gateway_app.receivers import register_cache
-from gateway_app.services.recovery import release_runs
+from gateway_app.services.recovery import find_leased, release_runs
 from gateway_app.subscriptions import Hub
 from gateway_app.turns.heartbeat import Heartbeat, new_lease_owner
 from gateway_app.turns.runner import TurnRunner
@@ -82,19 +82,30 @@ class GatewayHost:
         self._started: asyncio.Task[None] | None = None
 
     async def start(self, *, checkpoint: bool = True) -> None:
-        """Everything runs, orphaned turns included; idempotent."""
+        """Everything runs, orphaned turns included; idempotent. One that failed is tried again."""
         if self._started is None:
             self._started = asyncio.create_task(self._start(checkpoint))
-        await asyncio.shield(self._started)
+        started = self._started
+        try:
+            await asyncio.shield(started)
+        except DatabaseError:
+            if self._started is started:
+                self._started = None
+            raise
 
     async def _start(self, checkpoint: bool) -> None:
         self.lanes.start(checkpoint=checkpoint)
+        try:
+            leased = await self.lanes.read(find_leased)
+        except DatabaseError:
+            await asyncio.to_thread(self.lanes.close)
+            raise
         register_cache(self.cache)
         self.hub.wakeups = WakeUps(self.hub, self.lease_owner)
         self.hub.wakeups.start()
         self.log.start()
         heartbeat = Heartbeat(self.runner, self.lanes, self.hub, self.config)
-        await heartbeat.recover_at_start()
+        await heartbeat.recover_at_start(leased)
         housekeeping = Housekeeping(self.lanes, self.cache, self.config, self.lease_owner)
         self._spawn(heartbeat.run())
         self._spawn(self._poll())

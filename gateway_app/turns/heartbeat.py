@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import socket
+from collections.abc import Sequence
 from time import monotonic
 
 from django.db import DatabaseError
@@ -69,11 +70,11 @@ class Heartbeat:
         for session_id in await self._lanes.read(recovery.find_startable):
             await self._runner.start_next(session_id)
 
-    async def recover_at_start(self) -> int:
+    async def recover_at_start(self, leased: Sequence[Orphan]) -> int:
         """Takes over what an earlier process of this machine left; how many turns."""
         orphans = [
             orphan
-            for orphan in await self._lanes.read(recovery.find_leased)
+            for orphan in leased
             if orphan.lease_owner != self._runner.lease_owner and owner_is_dead(orphan.lease_owner)
         ]
         for orphan in orphans:
