@@ -6,14 +6,22 @@ import json
 from collections.abc import Callable
 from typing import Any, Self
 
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 
+from gateway_app import credentials
 from gateway_app.consumers import GatewayConsumer
 
 PATIENCE_S = 90
 """A test that waits longer than this for a frame has failed."""
 
 Frame = dict[str, Any]
+
+
+def _credential(user: User) -> Any:
+    admission = credentials.admit_token(credentials.create_token(user=user, name="tests"))
+    assert admission is not None
+    return admission.credential
 
 
 class SocketClient:
@@ -26,8 +34,8 @@ class SocketClient:
             "headers": [],
             "subprotocols": ["hermes.v1"] if subprotocols is None else subprotocols,
             "user": user,
-            "credential": {"kind": "test"},
         }
+        self.user = user
         self.frames: list[Frame] = []
         self.replies: dict[str, Frame] = {}
         self.closed: int | None = None
@@ -48,6 +56,7 @@ class SocketClient:
 
     async def open(self) -> None:
         """Connects, without a hello."""
+        self.scope["credential"] = await sync_to_async(_credential)(self.user)
         application = GatewayConsumer.as_asgi()
         self._task = asyncio.create_task(application(self.scope, self._incoming.get, self._receive))
         await self._incoming.put({"type": "websocket.connect"})

@@ -102,6 +102,7 @@ async def test_it_caches_the_last_turn_after_a_restart_of_the_gateway(
     await host.aclose()
     host = await started(model_url)
     async with SocketClient(owner) as client:
+        await client.ok("session.subscribe", sessionId=first.session_id)
         second = await say(client, "And three lakes?", first.session_id)
     await host.aclose()
     set_host(None)
