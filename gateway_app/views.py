@@ -16,8 +16,11 @@ from gateway_app.content_policy import TRUSTED_TYPES_POLICY
 
 STYLES: Final = tuple(
     f"gateway_app/css/{name}.css"
-    for name in ("tokens", "base", "layout", "sidebar", "thread", "turn", "prose", "composer")
-)
+    for name in (
+        "tokens", "base", "layout", "overlay", "sidebar", "sessions",
+        "thread", "rows", "turn", "prose", "composer",
+    )
+)  # fmt: skip
 
 
 @never_cache

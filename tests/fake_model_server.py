@@ -72,6 +72,10 @@ class FakeModelServer:
         """Queues answers: the next requests get them in order, each one once."""
         self._scripts.extend(answers)
 
+    def forget_scripts(self) -> None:
+        """No answer is queued any more: the next request gets the default one."""
+        self._scripts.clear()
+
     async def request(self, number: int) -> RecordedRequest:
         """The chat request `number` (from 0), once it has arrived."""
         await self._arrival(number).wait()

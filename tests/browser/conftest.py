@@ -17,15 +17,24 @@ NewPage = Callable[..., ChatPage]
 
 
 @pytest.fixture(scope="session")
-def model() -> Iterator[FakeModelServer]:
+def shared_model() -> Iterator[FakeModelServer]:
     with FakeModelServer() as server:
         yield server
 
 
+@pytest.fixture
+def model(shared_model: FakeModelServer) -> Iterator[FakeModelServer]:
+    """The model, with no answer left that another test had scripted."""
+    shared_model.forget_scripts()
+    yield shared_model
+
+
 @pytest.fixture(scope="session")
-def served(model: FakeModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(
+    shared_model: FakeModelServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
     """The product, started once; every test opens conversations of its own."""
-    with Served(tmp_path_factory.mktemp("served"), model.url) as served:
+    with Served(tmp_path_factory.mktemp("served"), shared_model.url) as served:
         yield served
 
 

@@ -104,7 +104,7 @@ def test_it_catches_up_with_what_was_written_while_it_was_away(
     chat.send("Go")
     expect(chat.live).to_have_text("Before.")
     wire.cut()
-    expect(chat.page.locator(".strip")).to_be_visible()
+    expect(chat.page.get_by_text("Text stops here.")).to_be_visible()
     gate.release()
     wire.mend()
     expect(chat.footers).to_have_count(1, timeout=PATIENCE_MS)

@@ -1,5 +1,6 @@
 """The page around the conversation: list, titles, drafts, keys, phones, older pages."""
 
+import re
 import sqlite3
 from collections.abc import Callable
 
@@ -184,6 +185,26 @@ def add_older_rows(served: Served, session: str, count: int) -> None:
             rows,
         )
     database.close()
+
+
+def test_it_lists_older_conversations_page_by_page(chat: ChatPage, served: Served) -> None:
+    with sqlite3.connect(served.database, timeout=20) as database:
+        database.executemany(
+            "INSERT INTO sessions_app_session (key, owner_id, title, updated_at)"
+            " SELECT ?, id, ?, ? FROM auth_user",
+            [(f"old:{n}", f"Old {n}", f"2020-03-01 10:{n:02d}:00") for n in range(60)],
+        )
+    database.close()
+    chat.page.reload()
+    more = chat.page.get_by_role("button", name="Show older conversations")
+    expect(more).to_be_visible()
+    while more.is_visible():
+        shown = chat.sessions.count()
+        more.click()
+        expect(chat.sessions).not_to_have_count(shown)
+    expect(chat.page.get_by_role("heading", name="March 2020")).to_be_visible()
+    expect(chat.sessions.filter(has_text=re.compile(r"^Old \d+$"))).to_have_count(60)
+    expect(chat.sessions.last).to_have_text("Old 0")
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])

@@ -86,3 +86,11 @@ test("it gives every item a key of its own", () => {
   const keys = items({ messages, turns: { [TURN]: DONE } }).map((item) => item.key);
   assert.equal(new Set(keys).size, keys.length);
 });
+
+test("it shows of a failed call no facts but the tokens it took", () => {
+  const messages = [USER, message("n1", 2, { kind: "notice" })];
+  const failed = { turnId: TURN, state: "failed", verdict: "reuse", durationMs: 13 };
+  assert.deepEqual(types(items({ messages, turns: { [TURN]: failed } })), ["user", "notice"]);
+  const paid = { ...failed, usage: { inputTokens: 5 } };
+  assert.deepEqual(types(items({ messages, turns: { [TURN]: paid } })), ["user", "notice", "footer"]);
+});

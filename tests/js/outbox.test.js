@@ -202,13 +202,15 @@ test("it draws what waits for the network in order, with its place", () => {
   assert.deepEqual(queued, []);
 });
 
-test("it does not draw again what a repeat found answered long ago", async () => {
-  const at = setUp();
-  add(at, "a");
-  at.sender.pump();
-  await settled();
-  await answer(at, 0, { turnId: "t", status: "completed", replayed: true });
-  assert.deepEqual(at.unconfirmed.of(SESSION, emptySession(SESSION), true).bubbles, []);
+test("it does not draw again what a repeat found accepted long ago", async () => {
+  for (const status of ["completed", "running"]) {
+    const at = setUp();
+    add(at, "a");
+    at.sender.pump();
+    await settled();
+    await answer(at, 0, { turnId: "t", status, replayed: true });
+    assert.deepEqual(at.unconfirmed.of(SESSION, emptySession(SESSION), true).bubbles, []);
+  }
 });
 
 test("it keeps a draft per conversation, and works where storage is forbidden", () => {

@@ -85,6 +85,20 @@ test("it knows after a snapshot and later events what a fresh snapshot says", ()
   }
 });
 
+test("it shows no text twice: a stored row, or an attempt given up, is no longer in the making", () => {
+  const log = new Log();
+  let state = applySnapshot(emptySession(SESSION), log.snapshot());
+  const made = {};
+  for (const event of STORY) {
+    state = applied(state, log.add(event));
+    if (event.name === "hermes.message") {
+      made[event.value.id] = state.run.steps.length;
+      assert.equal(applySnapshot(state, log.snapshot()).run.steps.length, state.run.steps.length);
+    }
+  }
+  assert.deepEqual(made, { u1: 0, a1: 0, x1: 0, s1: 0, a3: 0 });
+});
+
 test("it drops what it knows and notices what is missing", () => {
   const log = new Log();
   let state = applySnapshot(emptySession(SESSION), log.snapshot());

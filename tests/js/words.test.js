@@ -96,6 +96,13 @@ test("it tells a listener starts and ends, and failures at once", () => {
     alert: "Silence.",
   });
   assert.equal(announcement(running, { ...idle, sessionId: "other" }), null);
+  const expecting = { sessionId: SESSION, run: null, expected: TURN };
+  assert.deepEqual(announcement(expecting, running), { polite: "Assistant is answering" });
+  assert.deepEqual(announcement(expecting, done("completed")), {
+    polite: "Answer finished, 3 words",
+  });
+  assert.equal(announcement(expecting, idle), null);
+  assert.equal(announcement(idle, done("completed")), null);
   assert.deepEqual(announcement(null, running), { polite: "Assistant is answering" });
 });
 

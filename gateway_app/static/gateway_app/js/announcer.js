@@ -3,16 +3,23 @@
 import { countWords } from "./format.js";
 import { WORDS, finishedWords } from "./words.js";
 
-/** {polite} or {alert} for the step from one state of a session to the next; null: nothing. */
+/**
+ * {polite} or {alert} for the step from one state of a session to the next; null: nothing.
+ * `before.expected` is a turn that was sent and of which no event was seen yet.
+ */
 export function announcement(before, after) {
   if (!after.loaded) return null;
-  const running = before?.sessionId === after.sessionId ? before.run : null;
-  if (running === null) return after.run === null ? null : { polite: WORDS.answering };
-  if (after.run !== null) return null;
-  const turn = after.turns[running.turnId];
-  if (turn?.state === "failed") return { alert: turn.error?.message || WORDS.failedFallback };
-  if (turn?.state === "stopped") return { polite: WORDS.stopped };
-  return { polite: finishedWords(answerWords(after, running.turnId)) };
+  const known = before?.sessionId === after.sessionId ? before : null;
+  const running = known?.run?.turnId ?? null;
+  if (after.run !== null) return running === null ? { polite: WORDS.answering } : null;
+  const turn = after.turns[running ?? known?.expected];
+  return turn === undefined ? null : ending(after, turn);
+}
+
+function ending(state, turn) {
+  if (turn.state === "failed") return { alert: turn.error?.message || WORDS.failedFallback };
+  if (turn.state === "stopped") return { polite: WORDS.stopped };
+  return { polite: finishedWords(answerWords(state, turn.turnId)) };
 }
 
 function answerWords(state, turnId) {

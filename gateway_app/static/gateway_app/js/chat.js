@@ -73,7 +73,7 @@ model.sender = new Sender({
 function showCurrent() {
   const { sessionId } = model.conversation;
   if (sessionId !== null) model.feeds.open(sessionId);
-  screen.draw();
+  screen.switched();
 }
 
 function connectionChanged(state) {
@@ -85,7 +85,7 @@ function connectionChanged(state) {
 }
 
 function ready(hello) {
-  const version = JSON.stringify(hello.server ?? null);
+  const version = hello.server?.version;
   model.updated = model.everReady && version !== model.version;
   model.version ??= version;
   if (model.everReady) screen.say(WORDS.back);
@@ -116,6 +116,9 @@ function sent(entry, result) {
   model.drafts.set(result.sessionId, model.drafts.get(entry.conversation));
   model.drafts.set(entry.conversation, "");
   model.conversation.opened(entry.conversation, result.sessionId);
+  if (model.conversation.current === result.sessionId) {
+    screen.expect(result.sessionId, result.turnId);
+  }
   model.sessions.refresh();
   model.sessions.tellOthers();
 }

@@ -85,7 +85,6 @@ export class Feeds {
   #acceptEvent(state, frame) {
     const { connection, clock } = this.#options;
     connection.noteEvent(frame.sessionId, frame.seq);
-    if (this.#syncing.has(frame.sessionId)) return;
     const [next, outcome] = applyEvent(state, { ...frame, at: clock.now() });
     if (outcome === "old") return;
     if (outcome === "applied") return this.#put(next);

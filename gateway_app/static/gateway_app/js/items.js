@@ -5,7 +5,7 @@ import { messageKey } from "./store.js";
 
 const CLOSED = new Set(["completed", "failed", "stopped", "interrupted"]);
 
-export function threadItems(state, pending) {
+export function threadItems(state, pending, connected = true) {
   const results = toolResults(state.messages);
   const shown = state.messages.filter(isShown);
   const lastOfTurn = new Map(shown.map((message) => [message.turnId, message.id]));
@@ -14,7 +14,7 @@ export function threadItems(state, pending) {
     items.push(messageItem(state, message, results));
     if (lastOfTurn.get(message.turnId) === message.id) items.push(...turnEnd(state, message));
   }
-  items.push(...runItems(state));
+  items.push(...runItems(state, connected));
   for (const entry of pending) items.push(pendingItem(entry));
   return items;
 }
@@ -72,11 +72,13 @@ function turnEnd(state, last) {
   return [{ key: `f:${turn.turnId}`, type: "footer", turn, copy }];
 }
 
+/** A call that failed has no tokens to tell of, and its verdict says nothing to a person. */
 function hasFacts(turn) {
+  if (turn.state === "failed") return Boolean(turn.usage);
   return Boolean(turn.verdict || turn.usage || turn.durationMs);
 }
 
-function runItems(state) {
+function runItems(state, connected) {
   const run = state.run;
   if (run === null) return [];
   const retrying = Boolean(state.turns[run.turnId]?.retrying);
@@ -88,7 +90,7 @@ function runItems(state) {
     createdAt: null,
   }));
   const startedAt = state.turns[run.turnId]?.startedAt ?? run.startedAt;
-  items.push({ key: `w:${run.turnId}`, type: "working", retrying, startedAt });
+  items.push({ key: `w:${run.turnId}`, type: "working", retrying, startedAt, connected });
   return items;
 }
 

@@ -114,7 +114,7 @@ export class FoldView {
 /** The line under an answer in the making. Its seconds tick by `tick(now)`. */
 export class WorkingView {
   #parts;
-  #startedAt = null;
+  #item = null;
 
   constructor() {
     const { element, parts } = clone("t-working");
@@ -123,13 +123,21 @@ export class WorkingView {
   }
 
   update(item) {
-    this.#startedAt = item.startedAt;
-    setText(this.#parts.words, item.retrying ? WORDS.retrying : "Answering");
+    this.#item = item;
+    this.#parts.mark.toggleAttribute("hidden", !item.connected);
+    this.#parts.away.toggleAttribute("hidden", item.connected);
+    setText(this.#parts.words, workingWords(item));
     this.tick(Date.now());
   }
 
   tick(now) {
-    const seconds = this.#startedAt ? Math.floor((now - this.#startedAt) / 1000) : 0;
+    const { startedAt, connected } = this.#item;
+    const seconds = startedAt && connected ? Math.floor((now - startedAt) / 1000) : 0;
     setText(this.#parts.seconds, seconds > 0 ? `${seconds} s` : "");
   }
+}
+
+function workingWords({ connected, retrying }) {
+  if (!connected) return WORDS.away;
+  return retrying ? WORDS.retrying : WORDS.working;
 }

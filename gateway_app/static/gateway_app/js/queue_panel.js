@@ -11,6 +11,7 @@ export class QueuePanel {
   #list;
   #open = false;
   #items = [];
+  #connected = false;
 
   /** `actions`: editQueued(turnId, text), removeQueued(turnId). */
   constructor(parts, actions) {
@@ -22,17 +23,21 @@ export class QueuePanel {
     });
   }
 
-  /** `items`: {key, turnId (null until confirmed), text}. */
-  show(items) {
+  /** `items`: {key, turnId (null until confirmed), text}. They change only while connected. */
+  show(items, connected) {
     if (items.length <= SHOWN) this.#open = false;
     this.#items = items;
+    this.#connected = connected;
     this.#draw();
   }
 
   #draw() {
     const shown = this.#open ? this.#items : this.#items.slice(0, SHOWN);
     this.#parts.queue.hidden = this.#items.length === 0;
-    this.#list.update(shown.map((item, at) => ({ ...item, type: "queued", first: at === 0 })));
+    const connected = this.#connected;
+    this.#list.update(
+      shown.map((item, at) => ({ ...item, type: "queued", first: at === 0, connected })),
+    );
     const more = this.#items.length - shown.length;
     this.#parts.queueMore.hidden = more === 0;
     setText(this.#parts.queueMore, `${more} more`);
@@ -63,7 +68,8 @@ class QueueRow {
     this.#item = item;
     setText(this.#parts.place, item.first ? "Next" : "Then");
     setText(this.#parts.text, item.text);
-    this.#parts.edit.disabled = this.#parts.remove.disabled = item.turnId === null;
+    const fixed = item.turnId === null || !item.connected;
+    this.#parts.edit.disabled = this.#parts.remove.disabled = fixed;
   }
 
   #edit() {

@@ -68,6 +68,17 @@ export class Screen {
     this.draw();
   }
 
+  /** Another conversation is open: what it says from now on is news, not what it had. */
+  switched() {
+    this.#before = this.#model.feeds.get(this.#model.conversation.sessionId);
+    this.draw();
+  }
+
+  /** A turn that opened its conversation: its end is told even if it came before we looked. */
+  expect(sessionId, turnId) {
+    this.#before = { sessionId, run: null, expected: turnId };
+  }
+
   follow() {
     this.#followNext = true;
     this.draw();
@@ -124,12 +135,12 @@ export class Screen {
     const { current, sessionId } = conversation;
     const state = feeds.get(sessionId) ?? emptySession(sessionId);
     const { bubbles, queued } = unconfirmed.of(current, state, connection.ready);
-    const items = threadItems(state, bubbles);
+    const items = threadItems(state, bubbles, connection.ready);
     const switched = this.#shown !== current;
     this.#views.head.show(this.#headOf(state));
     this.#drawList(sessionId);
     this.#drawThread(state, items);
-    this.#views.queue.show(queueItems(state.queue, queued));
+    this.#views.queue.show(queueItems(state.queue, queued), connection.ready);
     this.#drawComposer(state, current);
     this.#drawConnection();
     if (switched || this.#followNext) this.#views.thread.follow();
@@ -183,7 +194,6 @@ export class Screen {
     const { connection, drafts } = this.#model;
     if (this.#shown !== current) {
       this.#shown = current;
-      this.#before = state;
       this.#views.composer.fill(drafts.get(current));
     }
     this.#views.composer.show({

@@ -25,10 +25,7 @@ export function emptySession(sessionId, session = null) {
 
 /** The snapshot's state. Keys of rows that were there before stay, so nothing is drawn anew. */
 export function applySnapshot(state, frame) {
-  const running = frame.running;
-  const run = running
-    ? running.events.reduce(applyRunEvent, newRun(running.turnId))
-    : null;
+  const { running } = frame;
   return {
     ...state,
     session: frame.session,
@@ -36,7 +33,7 @@ export function applySnapshot(state, frame) {
     revision: frame.revision,
     messages: inOrder(frame.messages),
     turns: byTurn({}, frame.turns),
-    run: run && keepKeys(run, state.run),
+    run: running && running.events.reduce(applyRunEvent, newRun(running.turnId)),
     queue: frame.queue ?? [],
     hasMore: frame.hasMore,
     cursor: frame.before ?? null,
@@ -153,13 +150,6 @@ function withTurn(state, turnId, change) {
 
 function byTurn(turns, list) {
   return { ...turns, ...Object.fromEntries((list ?? []).map((turn) => [turn.turnId, turn])) };
-}
-
-function keepKeys(run, before) {
-  if (before === null || before.turnId !== run.turnId) return run;
-  const keys = new Map(before.steps.map((step) => [step.messageId, step.key]));
-  const steps = run.steps.map((step) => ({ ...step, key: keys.get(step.messageId) ?? step.key }));
-  return { ...run, steps };
 }
 
 function inOrder(messages) {

@@ -44,6 +44,8 @@ export function finishWords(finish) {
 
 export const WORDS = Object.freeze({
   answering: "Assistant is answering",
+  working: "Answering",
+  away: "Text stops here. The answer goes on without you.",
   retrying: "The answer was interrupted. It is being tried again.",
   stopped: "Answer stopped",
   connected: "Connected",
