@@ -136,6 +136,9 @@ class _Answer:
             "id_slot": slot,
             "cache_prompt": True,
             "return_tokens": True,
+            # an event after each batch of the prompt: without one llama.cpp does not notice that
+            # its client has gone until the first token
+            "return_progress": True,
             "stream": True,
         }
 
@@ -163,7 +166,7 @@ async def _whole(answer: _Answer, steps: AsyncIterator[Step]) -> web.Response:
 async def _stream(
     request: web.Request, answer: _Answer, steps: AsyncIterator[Step]
 ) -> web.StreamResponse:
-    """Sends the answer as it comes. The status waits for the first token, so errors keep theirs.
+    """Sends the answer as it comes. The status waits for the first event, so errors keep theirs.
 
     An engine that fails later cuts the connection: the reader must not take it for an end.
     """

@@ -65,7 +65,7 @@ class Conversation:
         )
         return self.provider.stream(ModelRequest(self.session_id, "smollm2", body))
 
-    async def say(self, text: str, *, most: int = 48) -> Usage:
+    async def say(self, text: str, *, most: int = 24) -> Usage:
         """One turn: the person's text, the model's answer, both in the transcript; its usage."""
         self.write("user", text)
         self.answer = ""

@@ -22,7 +22,7 @@ QUESTIONS = [
 ]
 
 SYSTEMS = [
-    f"You are {trade}. " + f"You think of {thing} all day long and speak of {thing} gladly. " * 4
+    f"You are {trade}. " + f"You think of {thing} all day long and speak of {thing} gladly. " * 3
     for trade, thing in [
         ("a baker", "bread"),
         ("a sailor", "storms"),
@@ -36,7 +36,7 @@ SYSTEMS = [
 @pytest.mark.parametrize("question", QUESTIONS)
 async def test_it_finds_the_last_turn_in_the_cache(conversation, question):
     talk = conversation()
-    first = await talk.say(question, most=160)
+    first = await talk.say(question, most=120)
     assert talk.answer
     second = await talk.say("Tell me more.")
     third = await talk.say("Thanks.")

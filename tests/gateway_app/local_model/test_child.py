@@ -1,0 +1,158 @@
+"""The child process of the real model: it lives exactly as long as it should."""
+
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from gateway_app.config import GatewayConfig
+from gateway_app.local_model.child import LocalModelChild
+from gateway_app.local_model.packages import LocalModelError
+from gateway_app.providers.local import LocalProvider
+
+pytestmark = pytest.mark.local_model
+
+PROJECT = Path(__file__).resolve().parents[3]
+
+OWNER = """
+import sys
+from gateway_app.local_model.child import LocalModelChild
+child = LocalModelChild()
+url = child.wait(120)
+sys.stdout.write(f"{url} {child.pid}\\n")
+sys.stdout.flush()
+sys.stdin.read()
+"""
+
+
+def has_ended(pid: int, within_s: float) -> bool:
+    """Whether a process that is not our child ends in time."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        return bool(poll.poll(within_s * 1000))
+    finally:
+        os.close(handle)
+
+
+@pytest.fixture
+def child():
+    made = LocalModelChild()
+    yield made
+    made.close()
+
+
+async def healthy(url: str) -> bool:
+    async with aiohttp.ClientSession() as http:
+        try:
+            async with http.get(f"{url}/health") as response:
+                return response.status == 200
+        except aiohttp.ClientConnectionError:
+            return False
+
+
+async def test_it_starts_one_child_for_all_who_ask(child):
+    urls = set(await asyncio.gather(*(child.url() for _ in range(5))))
+    assert urls == {child.start()}
+    assert await healthy(urls.pop())
+
+
+async def test_it_replaces_a_child_that_died_at_the_same_address(child):
+    url = await child.url()
+    first = child.pid
+    os.kill(first, signal.SIGKILL)
+    assert has_ended(first, 10)
+    assert await healthy(url)
+    assert await child.url() == url
+    assert child.pid != first
+
+
+async def test_it_ends_the_child_and_frees_the_address(child):
+    url = await child.url()
+    pid = child.pid
+    await child.aclose()
+    assert has_ended(pid, 0)
+    assert not await healthy(url)
+    with pytest.raises(LocalModelError, match="stopped"):
+        await child.url()
+
+
+async def test_it_ends_a_child_that_still_loads(child):
+    child.start()
+    await child.aclose()
+    assert child.pid is None
+
+
+def test_it_ends_with_its_owner_even_if_that_is_killed():
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER],
+        cwd=PROJECT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with owner:
+        pid = int(owner.stdout.readline().split()[1])
+        assert not has_ended(pid, 0)
+        owner.kill()
+        assert has_ended(pid, 10)
+
+
+def test_it_does_not_end_by_its_owners_ctrl_c():
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER],
+        cwd=PROJECT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with owner:
+        pid = int(owner.stdout.readline().split()[1])
+        assert os.getpgid(pid) != owner.pid
+        owner.kill()
+
+
+async def test_it_is_started_by_the_provider_and_ended_with_it():
+    provider = LocalProvider(GatewayConfig())
+    try:
+        provider.start()
+        address = await provider.address()
+        assert address.endswith("/v1")
+        assert await healthy(address.removesuffix("/v1"))
+    finally:
+        await provider.aclose()
+    assert not await healthy(address.removesuffix("/v1"))
+
+
+async def test_it_keeps_the_fingerprint_over_starts_of_the_gateway(model_url):
+    providers = [LocalProvider(GatewayConfig(local_url=url)) for url in (None, model_url)]
+    assert len({provider.fingerprint for provider in providers}) == 1
+    assert {await provider.default_model() for provider in providers} == {"smollm2"}
+    for provider in providers:
+        await provider.aclose()
+
+
+def test_it_runs_alone_until_a_signal(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "manage.py", "localmodel"],
+        cwd=PROJECT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as command:
+        url = command.stdout.readline().strip()
+        assert asyncio.run(healthy(url))
+        command.send_signal(signal.SIGTERM)
+        assert command.wait(10) == 0
+        assert command.stdout.read() == ""
