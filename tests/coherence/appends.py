@@ -166,26 +166,27 @@ def compact(world: World, session_id: UUID, process: Process, pick: Pick) -> Non
     row = world.row(session_id, pick, state="active")
     if row is None:
         return
-    until = row.position
-    with world.own(process, session_id):
-        compact_messages(
-            session_id=session_id,
-            until_position=until,
-            summary=NewMessage(kind="summary", parts=world.text()),
-        )
+    until, turn = row.position, world.turns.get(session_id)
+    inside = turn is not None and until >= turn.run.block * BLOCK
+    summary = NewMessage(kind="summary", parts=world.text())
+    with world.own(process, session_id, idle=inside):
+        compact_messages(session_id=session_id, until_position=until, summary=summary)
+    rows = world.stored(session_id).rows
+    if summary.id in rows:
+        require(rows[summary.id].position == until, "order", "a summary stands somewhere else")
 
 
 def branch_away(world: World, session_id: UUID, process: Process, pick: Pick) -> None:
     """Everything from a row on becomes another branch."""
     if row := world.row(session_id, pick, state="active"):
-        with world.own(process, session_id):
+        with world.own(process, session_id, idle=True):
             branch_from(session_id=session_id, position=row.position)
 
 
 def switch_branch(world: World, session_id: UUID, process: Process, pick: Pick) -> None:
     """Another branch is the active one."""
     if row := world.row(session_id, pick, state="branched"):
-        with world.own(process, session_id):
+        with world.own(process, session_id, idle=True):
             select_branch(session_id=session_id, message_id=row.id)
 
 

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from sessions_app.fields import dump_json
-from sessions_app.models import Message, Session
+from sessions_app.models import BLOCK, Message, Session
 from sessions_app.services import (
     append_messages,
     delete_messages,
@@ -43,7 +43,9 @@ def words(world: World, row: TranscriptRow, pick: Pick) -> str:
 
 def edit_by_service(world: World, session_id: UUID, process: Process, pick: Pick) -> None:
     if row := world.row(session_id, pick):
-        with world.own(process, session_id):
+        turn = world.turns.get(session_id)
+        inside = turn is not None and row.position >= turn.run.block * BLOCK
+        with world.own(process, session_id, idle=inside):
             edit_message(session_id=session_id, message_id=row.id, parts=words(world, row, pick))
 
 
@@ -151,6 +153,9 @@ def save_stale(world: World, session_id: UUID, process: Process, pick: Pick) -> 
         sql = f"UPDATE {MESSAGE} SET parts = %s WHERE id = %s"
         world.client.run(sql, [words(world, row, pick), row.id])
         world.settle()
+        if pick.below(2):
+            world.client.run(sql, [row.parts, row.id])
+            world.settle()
     session.title = "stale"
     session.save()
     world.settle()
@@ -162,7 +167,7 @@ def save_stale(world: World, session_id: UUID, process: Process, pick: Pick) -> 
 def change_state(world: World, session_id: UUID, process: Process, pick: Pick) -> None:
     """Some rows leave or return by the service."""
     rows = [row for row in (world.row(session_id, pick) for _ in range(1 + pick.below(3))) if row]
-    with world.own(process, session_id):
+    with world.own(process, session_id, idle=True):
         set_message_state(
             session_id=session_id,
             message_ids=[row.id for row in rows],
@@ -172,7 +177,7 @@ def change_state(world: World, session_id: UUID, process: Process, pick: Pick) -
 
 def delete_by_service(world: World, session_id: UUID, process: Process, pick: Pick) -> None:
     if row := world.row(session_id, pick):
-        with world.own(process, session_id, fits=False):
+        with world.own(process, session_id, fits=False, idle=True):
             delete_messages(session_id=session_id, message_ids=[row.id])
 
 
@@ -202,7 +207,7 @@ def hide_then_delete(world: World, session_id: UUID, _: Process, pick: Pick) -> 
 def undo_and_append(world: World, session_id: UUID, process: Process, pick: Pick) -> None:
     """As many rows leave as come: the count is what it was."""
     size = 1 + pick.below(3)
-    with world.own(process, session_id):
+    with world.own(process, session_id, idle=True):
         undone = undo_messages(session_id=session_id, count=size)
         size = len(undone)
     with world.own(process, session_id):

@@ -142,15 +142,9 @@ def switch_session(world: World, _: UUID, process: Process, __: Pick) -> None:
 def probe(world: World, session_id: UUID, process: Process, reason: str) -> None:
     """The guard refuses the session, and its cached agent stays as it was."""
     world.count("probe")
-    *config, generation, block = world.client.rows(
-        "SELECT agent, agent_version, model, prompt_hash, run_generation, next_block"
-        f" FROM {SESSION} WHERE id = %s",
-        [session_id],
-    )[0]
-    asked = (config[0], config[1], config[2], config[3])
-    run = RunLease(
-        session_id, uuid4(), generation + 1, block, asked, None, frozen=freeze_prompt(asked)
-    )
+    config = freeze_prompt(world.config(session_id)).config
+    block = world.stored(session_id).next_block
+    run = RunLease(session_id, uuid4(), 2**40, block, config, None)
     try:
         process.guard(run)
     except GuardRefused as refused:

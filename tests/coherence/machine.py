@@ -3,23 +3,26 @@
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from tests.coherence.appends import APPENDS
 from tests.coherence.edits import EDITS
 from tests.coherence.lives import LIVES
-from tests.coherence.races import MOVES, race
+from tests.coherence.races import MOVES, race, spoil
 from tests.coherence.turns import begin, start_waiting_turn, whole_step
 from tests.coherence.world import Operation, Pick, Stage, World
 
-OPERATIONS: dict[str, Operation] = {**APPENDS, **EDITS, **LIVES}
+OPERATIONS: dict[str, Operation] = {**APPENDS, **EDITS, **LIVES, "spoil": spoil}
 
 PLACES = st.tuples(st.integers(0, 2), st.sampled_from([0, 0, 1, 1, 2]))
 """(session, process)"""
 PICKS = st.integers(0, 2**40)
 _ANY = [*sorted(OPERATIONS), *sorted(APPENDS), *sorted(EDITS)]
+FAVOURITE = "one of the favourites"
+"""Each run has a few favourite operations, so that it does some things often."""
 BESIDE = st.lists(
-    st.tuples(st.sampled_from([*_ANY, *["step"] * 12]), PLACES, PICKS), max_size=5
+    st.tuples(st.sampled_from([*_ANY, *[FAVOURITE] * len(_ANY), *["step"] * 20]), PLACES, PICKS),
+    max_size=5,
 )
 
 
@@ -31,6 +34,11 @@ class CoherenceMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.world = World(self.stage)
+        self.favourites: list[str] = []
+
+    @initialize(names=st.lists(st.sampled_from(sorted(OPERATIONS)), min_size=1, max_size=4))
+    def choose_favourites(self, names: list[str]) -> None:
+        self.favourites = names
 
     def teardown(self) -> None:
         self.world.close()
@@ -42,6 +50,9 @@ class CoherenceMachine(RuleBasedStateMachine):
             if turn_is_here(world, place[0]):
                 whole_step(world, session_id, Pick(pick))
             return
+        if name == FAVOURITE:
+            pick, place_in_list = divmod(pick, len(self.favourites))
+            name = self.favourites[place_in_list]
         world.operate(name, OPERATIONS[name], session_id, process, Pick(pick))
 
     @rule(place=PLACES, pick=PICKS, beside=BESIDE, steps=st.integers(1, 6))
@@ -99,7 +110,11 @@ class CoherenceMachine(RuleBasedStateMachine):
     def somebody_edits(self, name: str, place: tuple[int, int], pick: int) -> None:
         self.operate(name, place, pick)
 
-    @rule(name=st.sampled_from(sorted(LIVES)), place=PLACES, pick=PICKS)
+    @rule(place=PLACES, pick=PICKS)
+    def a_favourite(self, place: tuple[int, int], pick: int) -> None:
+        self.operate(FAVOURITE, place, pick)
+
+    @rule(name=st.sampled_from([*sorted(LIVES), "spoil"]), place=PLACES, pick=PICKS)
     def a_life_changes(self, name: str, place: tuple[int, int], pick: int) -> None:
         self.operate(name, place, pick)
 

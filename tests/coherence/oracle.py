@@ -17,7 +17,7 @@ from gateway_app.cached_agent import CachedAgent, Profile
 from gateway_app.providers.base import Wire
 from sessions_app.models import BLOCK
 from sessions_app.signals import TranscriptRow
-from tests.coherence.truth import require
+from tests.coherence.truth import Violation, require
 
 
 class Unreadable(Exception):
@@ -86,11 +86,12 @@ class SentRequest:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the oracle must know from before the guard ran."""
+    """What the oracle must know from before the guard ran. `wire`: None if no agent was warm."""
 
-    cold: bool
+    wire: Wire | None
     baseline: tuple[int, int] | None
     revision: int
+    incarnation: int
     raced: bool = False
 
 
@@ -130,7 +131,10 @@ class RequestOracle:
         block: int | None,
     ) -> SentRequest:
         """The request is what it must be, and the verdict says how it came about."""
-        pieces = expected_pieces(visible, profile.wire, block)
+        try:
+            pieces = expected_pieces(visible, profile.wire, block)
+        except Unreadable as exc:
+            raise Violation("refuse", "a request left out a row that cannot be read") from exc
         require(guarded.pieces == pieces, "I7 request", _difference(guarded.pieces, pieces))
         require(
             guarded.revision >= asked.revision,
@@ -173,10 +177,11 @@ class RequestOracle:
             true = {("rebuild", "reconfigured")}
         elif not grown:
             true = {("rebuild", "rewritten"), ("rebuild", "compacted")}
-        elif asked.cold:
+        elif asked.wire is None:
             true = {("reload", "")}
         else:
-            moved = asked.baseline is None or asked.baseline[0] != guarded.revision
+            level = asked.baseline == (guarded.revision, asked.incarnation)
+            moved = not level or asked.wire is not profile.wire
             true = {("catch_up", "")} if moved else {("reuse", "")}
             if asked.raced:
                 true = {("catch_up", ""), ("reuse", "")}

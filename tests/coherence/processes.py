@@ -45,6 +45,10 @@ PROVIDERS = {
 }
 
 
+Config = tuple[str, int, str, str]
+_profiles: dict[Config, Profile] = {}
+
+
 class Process:
     """One process: its name on leases, its cache. `warm=False`: it keeps no agents at all."""
 
@@ -69,12 +73,16 @@ class Process:
     def agents(self) -> dict[UUID, CachedAgent]:
         return dict(self.cache._agents)
 
-    def profile(self, config: tuple[str, int, str, str], frozen: FrozenConfig | None) -> Profile:
-        """As `Profiles.get` makes it."""
-        frozen = frozen or read_frozen(config)
+    def profile(self, config: Config, frozen: FrozenConfig | None) -> Profile:
+        """As `Profiles.get` makes it, and keeps it."""
+        kept = _profiles.get(config)
+        if kept is not None:
+            return kept
+        if frozen is None or frozen.config != config:
+            frozen = read_frozen(config)
         name, _, model = (frozen.model or "openai:fake-1").partition(":")
         provider = PROVIDERS[name]
-        return Profile(
+        profile = _profiles[config] = Profile(
             config=config,
             provider=name,
             model=model,
@@ -83,12 +91,13 @@ class Process:
             settings=frozen.settings,
             signature=_signature(provider, model, frozen),  # type: ignore[arg-type]
         )
+        return profile
 
-    def guard(self, run: RunLease) -> tuple[GuardedRequest, Profile]:
-        """As a live run asks for its next request."""
-        config, frozen = run.config, run.frozen
+    def guard(self, run: RunLease, config: Config | None = None) -> tuple[GuardedRequest, Profile]:
+        """As a live run asks for its next request; `config`: what it knows of the session's."""
+        config = config or run.config
         while True:
-            profile = self.profile(config, frozen)
+            profile = self.profile(config, run.frozen)
             try:
                 guarded = self.cache.guard(
                     run.session_id,
@@ -100,7 +109,7 @@ class Process:
             except ConfigChanged:
                 clock = read_clock(run.session_id)
                 assert clock is not None
-                config, frozen = clock.config, None
+                config = clock.config
                 continue
             return guarded, profile
 

@@ -62,6 +62,21 @@ def ready_to_ask(world: World, session_id: UUID, process: Process, pick: Pick) -
     return False
 
 
+def spoil(world: World, session_id: UUID, process: Process, pick: Pick) -> None:
+    """A row becomes unreadable: no request goes out without it; then it is mended."""
+    if not ready_to_ask(world, session_id, process, pick):
+        return
+    row = world.row(session_id, pick, state="active")
+    if row is None:
+        return
+    sql = f"UPDATE {MESSAGE} SET parts = %s, sent_parts = %s WHERE id = %s"
+    world.client.run(sql, ['{"no":"list"}', None, row.id])
+    world.settle()
+    ask(world, session_id)
+    world.client.run(sql, [row.parts, row.sent_parts, row.id])
+    world.settle()
+
+
 def _own_write(world: World, session_id: UUID, row: TranscriptRow, pick: Pick) -> None:
     """A service writes; who hears it is the caller's affair."""
     with suppress_refusals(world):

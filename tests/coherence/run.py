@@ -38,7 +38,11 @@ class Report:
 
 
 class SeedFailed(AssertionError):
-    """A seed found something; its exception is the cause."""
+    """A seed found something; its exception is the cause. `operations`: how many it took."""
+
+    def __init__(self, message: str, operations: int) -> None:
+        super().__init__(message)
+        self.operations = operations
 
 
 def run_machine(*, operations: int, seconds: float = 3600, shrink: bool = False) -> Report:
@@ -85,4 +89,5 @@ def _run_seed(number: int, stage: Stage, *, shrink: bool) -> None:
         )
     except Exception as exc:
         last = " > ".join(stage.trace[-12:])
-        raise SeedFailed(f"seed {number}: {type(exc).__name__}: {exc} (after {last})") from exc
+        message = f"seed {number}: {type(exc).__name__}: {exc} (after {last})"
+        raise SeedFailed(message, stage.operations.total()) from exc

@@ -97,10 +97,10 @@ def ask(world: World, session_id: UUID, *, raced: bool = False) -> bool:
         process.cache.unpin(session_id)
         process.cache.evict(session_id)
         process.cache.pin(session_id)
-    baseline, stored = world.baseline(process, session_id), world.stored(session_id)
-    asked = Asked(baseline is None, baseline, stored.revision, raced)
+    agent, stored = process.agent(session_id), world.stored(session_id)
+    asked = Asked(agent and agent.wire, agent and agent.baseline, *stored.baseline, raced)
     try:
-        guarded, profile = process.guard(run)
+        guarded, profile = process.guard(run, turn.config)
     except GuardRefused as refused:
         check_refusal(world, session_id, refused, process.profile(run.config, run.frozen).wire,
                       run.block)  # fmt: skip
@@ -111,11 +111,13 @@ def ask(world: World, session_id: UUID, *, raced: bool = False) -> bool:
     turn.sent = world.oracle.judge(
         session_id, process.agent(session_id), asked, guarded, profile, visible, run.block
     )
-    turn.unanswered, turn.record.sent = True, guarded.record
+    turn.unanswered, turn.record.sent, turn.config = True, guarded.record, profile.config
     world.settle()
     if not raced:
         live = world.stored(session_id).baseline
         require(world.baseline(process, session_id) == live, "I2 liveness", "behind after a guard")
+        true = world.config(session_id)
+        require(profile.config == true, "config", f"sent as {profile.config}, it is {true}")
     return True
 
 

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 from django.contrib.auth.models import User
 from django.db import IntegrityError
 
-from gateway_app.models import Agent, AgentVersion, Event, Turn
+from gateway_app.models import Agent, Event, Turn
 from gateway_app.services.agents import create_agent, save_agent_version
 from gateway_app.services.runs import TurnRecord
 from gateway_app.services.turns import RunLease
@@ -52,6 +52,8 @@ class OpenTurn:
     process: Process
     run: RunLease
     record: TurnRecord = field(default_factory=TurnRecord)
+    config: tuple[str, int, str, str] | None = None
+    """The session's, where the run has learned that it is no longer the lease's."""
     sent: SentRequest | None = None
     unanswered: bool = False
     """A request went out and its answer is not written yet."""
@@ -174,15 +176,22 @@ class World:
         return changed
 
     @contextmanager
-    def own(self, process: Process, session_id: UUID, *, fits: bool = True) -> Iterator[None]:
-        """A service writes in this process. A warm agent that was level is level after it."""
+    def own(
+        self, process: Process, session_id: UUID, *, fits: bool = True, idle: bool = False
+    ) -> Iterator[None]:
+        """A service writes in this process. A warm agent that was level is level after it.
+
+        `fits`: its commit can be patched. `idle`: it must be refused while a turn runs or waits.
+        """
         agent, before = process.agent(session_id), self.stored(session_id).baseline
         level = agent is not None and agent.baseline == before and process.warm
         others = [one for one in self.sessions if one != session_id]
         stood = [self.stored(one) for one in others]
         with self.signals.of(process), suppress_refusals(self):
             yield
-        self.settle()
+        changed = self.settle()
+        busy = idle and session_id in self.turns
+        require(not (busy and changed), "busy", "a service wrote beside a running turn")
         require(
             [self.stored(one) for one in others] == stood, "session", "another session changed too"
         )
@@ -207,6 +216,12 @@ class World:
         for one, turn in self.turns.items():
             if self.stored(one) is not stood[one]:
                 turn.quiet = False
+
+    def config(self, session_id: UUID) -> tuple[str, int, str, str]:
+        """(agent, version, model, prompt hash)"""
+        columns = "agent, agent_version, model, prompt_hash"
+        found = self.client.rows(f"SELECT {columns} FROM {SESSION} WHERE id = %s", [session_id])
+        return found[0]  # type: ignore[return-value]
 
     def lifecycle(self, session_id: UUID) -> tuple[str, bool]:
         """(state, deleted)"""
