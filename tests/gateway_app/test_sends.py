@@ -2,15 +2,17 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from uuid import UUID
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
+from django.db import transaction
 
 from gateway_app.host import GatewayHost
 from gateway_app.models import Turn
 from sessions_app.models import Message, Session
-from tests.fake_model_server import FakeModelServer, Script
+from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.socket_client import Frame, SocketClient
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -135,16 +137,32 @@ async def test_it_takes_content_in_parts_for_the_same_as_text(
         assert again["replayed"]
 
 
-async def test_it_keeps_the_turn_of_a_client_that_left_before_the_reply(
+def hold_session(session_id: str, held: Gate, let_go: Gate) -> None:
+    """Another writer has the session until `let_go`."""
+    with transaction.atomic():
+        Session.objects.select_for_update(no_key=True).get(pk=UUID(session_id))
+        held.release()
+        let_go.wait_sync()
+
+
+async def test_it_runs_the_turn_of_a_client_that_left_amid_its_send(
     gateway: GatewayHost, model: FakeModelServer, owner: User
 ) -> None:
+    held, let_go = Gate(), Gate()
     async with SocketClient(owner) as client:
-        await client.send(
-            {"type": "message.send", "id": "1", "clientMessageId": "one", "content": "hello"}
-        )
+        made = await client.ok("session.create", clientMessageId="new")
+        body = {"sessionId": made["session"]["id"], "clientMessageId": "one", "content": "hello"}
+        holding = gateway.lanes.write(hold_session, body["sessionId"], held, let_go)
+        await held.wait()
+        await client.send({"type": "message.send", "id": "send", **body})
+        await client.ok("ping")  # answered after the send was taken up
+        assert "send" not in client.replies
+    let_go.release()
+    await holding
     async with SocketClient(owner) as again:
-        result = await again.ok("message.send", clientMessageId="one", content="hello")
-        await again.ok("session.subscribe", sessionId=result["sessionId"], after=0)
+        await again.ok("session.subscribe", sessionId=body["sessionId"], after=0)
+        result = await again.ok("message.send", **body)
         finished = await again.finished(result["turnId"])
-    assert finished["outcome"] == {"type": "success"}
+    assert result["replayed"]
+    assert finished["runId"] == f"{result['turnId']}.1"
     assert await counts() == (1, 1, 1)
