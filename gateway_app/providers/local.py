@@ -22,7 +22,7 @@ class LocalProvider(OpenAIProvider):
     def __init__(self, config: GatewayConfig) -> None:
         mend = "Check HERMES_LOCAL_URL." if config.local_url else "Try again in a moment."
         wording = Wording(subject="The local model", mend_address=mend)
-        super().__init__(config, name="local", base_url=ANYWHERE, wording=wording)
+        super().__init__(config, name="local", base_url=ANYWHERE, wording=wording, proxied=False)
         self._child = None if config.local_url else LocalModelChild()
 
     def start(self) -> None:

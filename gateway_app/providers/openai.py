@@ -94,8 +94,12 @@ class OpenAIProvider:
         base_url: str | None = None,
         wording: Wording | None = None,
         backoff_s: float = 0.5,
+        proxied: bool = True,
     ) -> None:
-        """`base_url` None: OpenAI's own. `backoff_s`: the first pause before a second attempt."""
+        """`base_url` None: OpenAI's own. `backoff_s`: the first pause before a second attempt.
+
+        `proxied` False: the proxy that the environment names is not for this server.
+        """
         self.name = name
         self.config = config
         self.wording = replace(wording or Wording(), secret=api_key)
@@ -120,6 +124,7 @@ class OpenAIProvider:
             http_client=DefaultAioHttpClient(
                 timeout=timeout,
                 limits=httpx2.Limits(max_connections=4096, keepalive_expiry=30),
+                trust_env=proxied,
             ),
         )
 

@@ -12,9 +12,12 @@ import aiohttp
 import pytest
 
 from gateway_app.config import GatewayConfig
+from gateway_app.local_model import child as child_module
 from gateway_app.local_model.child import LocalModelChild
 from gateway_app.local_model.packages import LocalModelError
+from gateway_app.providers.base import ModelUnavailable
 from gateway_app.providers.local import LocalProvider
+from tests.gateway_app.local_model.conftest import Conversation
 
 pytestmark = pytest.mark.local_model
 
@@ -135,15 +138,42 @@ async def test_it_is_started_by_the_provider_and_ended_with_it():
     assert not await healthy(address.removesuffix("/v1"))
 
 
-async def test_it_keeps_the_fingerprint_over_starts_of_the_gateway(model_url):
-    providers = [LocalProvider(GatewayConfig(local_url=url)) for url in (None, model_url)]
-    assert len({provider.fingerprint for provider in providers}) == 1
-    assert {await provider.default_model() for provider in providers} == {"smollm2"}
-    for provider in providers:
+async def test_it_fails_an_answer_that_a_dying_child_cut_and_serves_the_next(child):
+    provider = LocalProvider(GatewayConfig())
+    provider._child = child
+    try:
+        talk = Conversation(provider)
+        talk.write("user", "émojis please: 🎉🎉")
+        answer = talk.stream(3000)
+        await anext(answer)
+        os.kill(child.pid, signal.SIGKILL)
+        with pytest.raises(ModelUnavailable, match=r"Your message is kept"):
+            async for _ in answer:
+                pass
+        assert (await Conversation(provider).say("Hi")).output_tokens > 0
+    finally:
         await provider.aclose()
 
 
-def test_it_runs_alone_until_a_signal(tmp_path):
+async def test_it_replaces_a_child_that_hangs(child, monkeypatch):
+    monkeypatch.setattr(child_module, "CHECK_S", 0.5)
+    url = await child.url()
+    first = child.pid
+    os.kill(first, signal.SIGSTOP)
+    assert await asyncio.to_thread(has_ended, first, 60)
+    assert await healthy(url)
+    assert child.pid != first
+
+
+async def test_it_says_that_a_child_cannot_start_and_goes_on_trying(child, monkeypatch, tmp_path):
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(child_module, "PROJECT", tmp_path)
+        with pytest.raises(LocalModelError, match="could not be started"):
+            await child.url()
+    assert await healthy(await child.url())
+
+
+def test_it_runs_alone_until_a_signal():
     with subprocess.Popen(
         [sys.executable, "manage.py", "localmodel"],
         cwd=PROJECT,

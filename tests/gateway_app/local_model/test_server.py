@@ -3,13 +3,16 @@
 import asyncio
 import json
 from contextlib import AsyncExitStack, asynccontextmanager
+from uuid import uuid4
 
 import aiohttp
 import pytest
 
+from gateway_app.config import GatewayConfig
 from gateway_app.local_model.server import SESSION_HEADER
 from gateway_app.providers.base import ContextFull, ModelInvalid, ModelRequest
-from gateway_app.providers.openai import OpenAIProvider
+from gateway_app.providers.local import LocalProvider
+from tests.gateway_app.local_model.conftest import Conversation
 
 pytestmark = pytest.mark.local_model
 
@@ -154,9 +157,9 @@ async def test_it_tells_the_person_that_the_conversation_is_too_long(conversatio
 
 
 async def test_it_refuses_a_model_that_it_has_not(provider):
-    request = ModelRequest(session_id=None, model="gpt", body=b'{"model":"gpt","messages":[]}')
+    request = ModelRequest(uuid4(), "gpt", b'{"model":"gpt","messages":[]}')
     with pytest.raises(ModelInvalid, match="does not know this model"):
-        await anext(OpenAIProvider.stream(provider, request))
+        await anext(provider.stream(request))
 
 
 @pytest.mark.parametrize(
@@ -178,3 +181,13 @@ async def test_it_refuses_web_pages(http):
 async def test_it_lists_its_model(http):
     async with http.get("/v1/models") as response:
         assert [model["id"] for model in (await response.json())["data"]] == ["smollm2"]
+
+
+async def test_it_is_reached_without_the_environments_proxy(model_url, monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    provider = LocalProvider(GatewayConfig(local_url=model_url, max_retries=0))
+    try:
+        assert (await Conversation(provider).say("Hi", most=2)).output_tokens == 2
+    finally:
+        await provider.aclose()
