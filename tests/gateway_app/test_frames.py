@@ -202,13 +202,8 @@ async def test_it_takes_only_so_many_commands_at_once(gateway: GatewayHost, owne
 
 @pytest.mark.parametrize("tunables", [{"reauthorise_s": 0.0}])
 async def test_it_closes_who_may_no_longer_be_here(gateway: GatewayHost, owner: User) -> None:
-    secret = await sync_to_async(credentials.create_token)(user=owner)
-    admission = await sync_to_async(credentials.admit_token)(secret)
-    assert admission is not None
-    client = SocketClient(owner)
-    client.scope["credential"] = admission.credential
-    async with client:
-        token = await sync_to_async(ApiToken.objects.get)(user=owner)
+    async with SocketClient(owner) as client:
+        token = await sync_to_async(ApiToken.objects.get)(pk=client.scope["credential"]["token_id"])
         await sync_to_async(credentials.revoke_token)(token)
         await client.until(lambda: client.closed)
     assert client.closed == 4001
