@@ -1,56 +1,148 @@
-"""The founding regression: a turn's own rows must not look foreign."""
+"""The founding regression: a turn's own rows must not look foreign.
 
-import json
+A message of a group reaches an empty session, for which the cache already holds an agent. The turn
+stores its own rows and, after them, the first turn's marker row, which counts as well.
+"""
+
+from collections.abc import AsyncIterator
 
 import pytest
-from asgiref.sync import sync_to_async
+import pytest_asyncio
 from django.contrib.auth.models import User
 
+from gateway_app.cached_agent import CachedAgent
 from gateway_app.host import GatewayHost
-from gateway_app.models import Turn
-from sessions_app.models import Message, Session
-from tests.fake_model_server import FakeModelServer
-from tests.socket_client import SocketClient
+from gateway_app.services.recovery import release_runs
+from gateway_app.turns.heartbeat import Heartbeat
+from sessions_app.models import Message
+from tests.fake_model_server import FakeModelServer, Gate, Script
+from tests.gateway_app.elsewhere import (
+    Conversation,
+    RunnerConversation,
+    SocketConversation,
+    answers_refused,
+    cached,
+    elsewhere,
+    in_database,
+    level,
+    messages,
+    raw_append,
+    session_of,
+    starts_with,
+    texts_of,
+    turn_of,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@sync_to_async
-def kinds_of(session_id: str) -> list[str]:
-    rows = Message.objects.filter(session_id=session_id).order_by("position")
-    return list(rows.values_list("kind", flat=True))
+@pytest_asyncio.fixture(params=[RunnerConversation, SocketConversation], ids=["runner", "socket"])
+async def conversation(
+    request: pytest.FixtureRequest, gateway: GatewayHost, owner: User
+) -> AsyncIterator[Conversation]:
+    """An empty session with a way into it; its agent is warm, built when it had no rows."""
+    opened = request.param(gateway, owner)
+    await opened.open()
+    session = await in_database(session_of, opened.session_id)
+    provider, _ = await gateway.providers.resolve("")
+    agent = CachedAgent(session.pk, provider.wire, "", baseline=(0, session.incarnation))
+    assert gateway.cache._admit(agent) is agent
+    yield opened
+    await opened.close()
 
 
-@sync_to_async
-def turn_row(turn_id: str) -> Turn:
-    return Turn.objects.get(pk=turn_id)
-
-
-@sync_to_async
-def session_row(session_id: str) -> Session:
-    return Session.objects.get(pk=session_id)
+def kinds_and_positions(conversation: Conversation) -> list[tuple[str, int]]:
+    rows = Message.objects.filter(session_id=conversation.session_id).order_by("position")
+    return list(rows.values_list("kind", "position"))
 
 
 async def test_it_ends_the_first_turn_with_the_baseline_at_the_revision(
-    gateway: GatewayHost, model: FakeModelServer, owner: User
+    gateway: GatewayHost, conversation: Conversation
 ) -> None:
-    async with SocketClient(owner) as client:
-        sent = await client.say("hello world")
-        finished = await client.finished(sent["turnId"])
-        assert finished["type"] == "RUN_FINISHED", finished
-        assert client.text(sent["turnId"]) == "Hello, world!"
-        session = await session_row(sent["sessionId"])
-        assert await kinds_of(sent["sessionId"]) == ["user", "assistant", "session_meta"]
-        assert session.message_count == 3
-        agent = gateway.cache.get(session.pk)
-        assert agent is not None
-        assert agent.baseline == (session.revision, session.incarnation)
-        first = agent
+    warm = cached(gateway, conversation.session_id)
+    turn = await conversation.say("hello world")
+    assert turn.state == "completed"
+    rows = await in_database(kinds_and_positions, conversation)
+    assert [kind for kind, _ in rows] == ["user", "assistant", "session_meta"]
+    session = await in_database(session_of, conversation.session_id)
+    assert session.message_count == 3
+    assert cached(gateway, conversation.session_id) is warm
+    assert warm.baseline == (session.revision, session.incarnation)
 
-        sent = await client.say("again", sent["sessionId"])
-        finished = await client.finished(sent["turnId"])
-        assert finished["metadata"]["hermes"]["cache"]["verdict"] == "reuse"
-        assert gateway.cache.get(session.pk) is first
-    one, two = (json.loads(request.body)["messages"] for request in model.requests)
-    assert two[: len(one)] == one
-    assert (await turn_row(sent["turnId"])).verdict == "reuse"
+
+async def test_it_reuses_the_cached_agent_for_the_second_message(
+    gateway: GatewayHost, conversation: Conversation
+) -> None:
+    warm = cached(gateway, conversation.session_id)
+    await conversation.say("hello world")
+    turn = await conversation.say("again")
+    assert (turn.verdict, turn.worst_verdict, turn.reason) == ("reuse", "reuse", "")
+    assert turn.baseline == turn.revision
+    assert cached(gateway, conversation.session_id) is warm
+    assert await level(gateway, conversation.session_id)
+
+
+async def test_it_catches_up_when_the_receiver_is_disconnected(
+    gateway: GatewayHost, conversation: Conversation
+) -> None:
+    with elsewhere():
+        await conversation.say("hello world")
+        assert not await level(gateway, conversation.session_id)
+    turn = await conversation.say("again")
+    assert turn.verdict == "catch_up"
+    assert await level(gateway, conversation.session_id)
+
+
+async def test_it_starts_the_second_request_with_the_bytes_of_the_first(
+    gateway: GatewayHost, model: FakeModelServer, conversation: Conversation
+) -> None:
+    await conversation.say("hello world")
+    await conversation.say("again")
+    one, two = (request.body for request in model.requests)
+    assert starts_with(two, one)
+    assert messages(model, 1)[1:] == [
+        ("user", "hello world"), ("assistant", "Hello, world!"), ("user", "again"),
+    ]  # fmt: skip
+
+
+async def test_it_sends_a_foreign_row_of_the_first_turns_midst_with_the_second(
+    gateway: GatewayHost, model: FakeModelServer, conversation: Conversation
+) -> None:
+    gate = Gate()
+    model.script(Script(tokens=["one ", "two"], gates={1: gate}))
+    first = await conversation.send("hello world")
+    await model.request(0)
+    await in_database(raw_append, conversation.session_id, "from elsewhere")
+    gate.release()
+    await conversation.finished(first)
+    turn = await conversation.say("again")
+    assert ("user", "from elsewhere") not in messages(model, 0)
+    assert messages(model, 1)[1:] == [
+        ("user", "hello world"), ("assistant", "one two"), ("user", "from elsewhere"),
+        ("user", "again"),
+    ]  # fmt: skip
+    assert starts_with(model.requests[1].body, model.requests[0].body)
+    assert turn.verdict == "catch_up"
+
+
+async def test_it_keeps_baseline_and_revision_equal_when_a_turn_rolls_back(
+    gateway: GatewayHost, model: FakeModelServer, conversation: Conversation
+) -> None:
+    with answers_refused():
+        first = await conversation.send("hello world")
+        assert await gateway.runner.wait_idle(10)
+    session_id = conversation.session_id
+    assert await in_database(texts_of, session_id) == [("user", "hello world")]
+    assert (await in_database(turn_of, first)).state == "running"
+    assert await level(gateway, session_id)
+
+    warm = cached(gateway, session_id)
+    turn = await in_database(turn_of, first)
+    await in_database(release_runs, turn_ids=[turn.pk], lease_owner=gateway.lease_owner)
+    await Heartbeat(gateway.runner, gateway.lanes, gateway.hub, gateway.config).beat()
+    turn = await conversation.finished(first)
+    assert (turn.state, turn.runs, turn.verdict) == ("completed", 2, "reuse")
+    assert cached(gateway, session_id) is warm
+    assert await level(gateway, session_id)
+    one, two = (request.body for request in model.requests)
+    assert one == two
