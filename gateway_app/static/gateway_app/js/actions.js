@@ -89,7 +89,7 @@ export class Actions {
     if (!(await this.#try(() => sessions.remove(session.id)))) return;
     const wasOpen = conversation.current === session.id;
     feeds.forget(session.id);
-    if (wasOpen) conversation.startNew();
+    if (wasOpen) this.startNew();
     const name = session.title || WORDS.untitled;
     this.#screen.offer(`“${name}” deleted`, () => this.#restore(session.id, wasOpen));
   }

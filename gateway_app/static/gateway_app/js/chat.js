@@ -14,6 +14,7 @@ import { Sender, isNew } from "./sender.js";
 import { Sessions } from "./sessions.js";
 import { bindShortcuts } from "./shortcuts.js";
 import { Drafts, SafeStorage } from "./storage.js";
+import { sessionMark } from "./store.js";
 import { Unconfirmed } from "./unconfirmed.js";
 import { WORDS } from "./words.js";
 
@@ -38,6 +39,8 @@ const model = {
   everReady: false,
   updated: false,
 };
+const marks = new Map();
+let wasReady = false;
 const screen = new Screen(model, parts);
 const actions = new Actions(model, screen);
 
@@ -77,6 +80,10 @@ function showCurrent() {
 }
 
 function connectionChanged(state) {
+  if (wasReady && state.phase === "waiting") {
+    screen.say(state.online ? WORDS.reconnecting : WORDS.offline);
+  }
+  wasReady = state.phase === "ready";
   if (state.phase === "login") {
     const next = encodeURIComponent(location.pathname);
     location.assign(`${page.urls.login}?next=${next}`);
@@ -98,9 +105,14 @@ function ready(hello) {
 }
 
 function feedChanged(sessionId) {
-  const { session } = model.feeds.get(sessionId);
-  if (session) model.sessions.note(session);
+  const state = model.feeds.get(sessionId);
+  if (state.session) model.sessions.note(state.session);
   screen.changed(sessionId);
+  const mark = sessionMark(state);
+  if (marks.get(sessionId) === mark) return;
+  // A turn began or ended: the conversation moved up in the list.
+  marks.set(sessionId, mark);
+  model.sessions.refresh();
 }
 
 /** Running conversations in the list are followed, so that their mark goes when they are done. */
@@ -111,16 +123,17 @@ function listChanged() {
 }
 
 function sent(entry, result) {
-  model.unconfirmed.confirmed(entry, result);
+  const { conversation, drafts, sessions, unconfirmed } = model;
+  unconfirmed.confirmed(entry, result);
   if (!isNew(entry.conversation)) return;
-  model.drafts.set(result.sessionId, model.drafts.get(entry.conversation));
-  model.drafts.set(entry.conversation, "");
-  model.conversation.opened(entry.conversation, result.sessionId);
-  if (model.conversation.current === result.sessionId) {
+  if (conversation.current === entry.conversation) {
+    drafts.set(result.sessionId, drafts.get(entry.conversation));
+    drafts.set(entry.conversation, "");
+    conversation.opened(result.sessionId);
     screen.expect(result.sessionId, result.turnId);
   }
-  model.sessions.refresh();
-  model.sessions.tellOthers();
+  sessions.refresh();
+  sessions.tellOthers();
 }
 
 /** Whether the door would let us in; asked when a socket did not open. */
@@ -202,5 +215,4 @@ window.addEventListener("storage", (event) => {
 
 showCurrent();
 model.connection.connect();
-// With a keyboard the composer is home; on a touch screen this would raise one over the page.
-if (window.matchMedia("(pointer: fine)").matches) screen.home();
+screen.home();

@@ -1,6 +1,8 @@
 // The field where the person writes: Enter sends, Shift+Enter breaks the line, and an input method
 // that is composing keeps its Enter. The draft is kept with every change.
 
+import { setText } from "./dom.js";
+
 const GROWS_TO = 0.4;
 
 export class Composer {
@@ -47,7 +49,7 @@ export class Composer {
     stop.hidden = !mode.running;
     stop.disabled = !mode.connected;
     const word = !mode.connected ? "Keep for sending" : mode.running ? "Queue" : "Send";
-    sendWord.textContent = word;
+    setText(sendWord, word);
     send.title = word;
     send.dataset.word = mode.connected && mode.running ? "shown" : "heard";
     sendIcon.toggleAttribute("hidden", word !== "Send");

@@ -38,8 +38,7 @@ export class Conversation {
   }
 
   /** The first message opened a session: the same conversation under its real address. */
-  opened(conversation, sessionId) {
-    if (this.current !== conversation) return;
+  opened(sessionId) {
     history.replaceState(null, "", `/c/${sessionId}/`);
     this.current = sessionId;
     this.#onChange();

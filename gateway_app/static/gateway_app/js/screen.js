@@ -84,9 +84,12 @@ export class Screen {
     this.draw();
   }
 
-  /** The composer is home: where the person goes on after a choice. */
+  /**
+   * The composer is home: where the person goes on after a choice. A touch screen would raise its
+   * keyboard over the page, so there the person decides.
+   */
   home() {
-    this.#views.composer.focus();
+    if (window.matchMedia("(pointer: fine)").matches) this.#views.composer.focus();
   }
 
   refuse(sentence) {

@@ -49,11 +49,12 @@ export class Sessions {
     if (page !== null) this.#put(page.sessions.reduce(withSession, this.list));
   }
 
-  /** The session's row as a feed knows it; the newest stands first. */
+  /** The session's row as a feed knows it: its title may be newer than the list's, its time not. */
   note(session) {
     const known = this.find(session.id);
-    const same = known && known.title === session.title && known.updatedAt === session.updatedAt;
-    if (!same) this.#put(withSession(this.list, { ...known, ...session }));
+    if (known?.title === session.title) return;
+    const updatedAt = known && known.updatedAt > session.updatedAt ? known.updatedAt : session.updatedAt;
+    this.#put(withSession(this.list, { ...known, ...session, updatedAt }));
   }
 
   async rename(sessionId, title) {
