@@ -30,7 +30,7 @@ class Profiles:
         if found := self._kept.get(config):
             self._kept.move_to_end(config)
             return found
-        if frozen is None:
+        if frozen is None or frozen.config != config:
             frozen = await self._lanes.read(read_frozen, config)
         provider, model = await self._providers.resolve(frozen.model)
         profile = Profile(

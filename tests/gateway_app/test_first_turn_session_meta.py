@@ -16,7 +16,7 @@ from gateway_app.services.recovery import release_runs
 from gateway_app.turns.heartbeat import Heartbeat
 from sessions_app.models import Message
 from tests.fake_model_server import FakeModelServer, Gate, Script
-from tests.gateway_app.elsewhere import (
+from tests.gateway_app.coherence.elsewhere import (
     Conversation,
     RunnerConversation,
     SocketConversation,

@@ -1,6 +1,7 @@
 """What other processes do to a conversation, and how a conversation is held with this one."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -85,6 +86,12 @@ def starts_with(later: bytes, earlier: bytes) -> bool:
     return later.startswith(earlier[:-2])
 
 
+def grows_only(model: FakeModelServer) -> bool:
+    """Whether every request's bytes start with those of the one before."""
+    bodies = [request.body for request in model.requests]
+    return all(starts_with(later, earlier) for earlier, later in itertools.pairwise(bodies))
+
+
 @contextmanager
 def answers_refused() -> Iterator[None]:
     """The database refuses rows of kind `assistant`: a run's last transaction rolls back."""
@@ -125,6 +132,20 @@ class Conversation(Protocol):
 class _Saying:
     async def say(self, text: str) -> Turn:
         return await self.finished(await self.send(text))  # type: ignore[attr-defined,no-any-return]
+
+
+async def say_through(gateway: GatewayHost, session_id: UUID, owner: User, text: str) -> Turn:
+    """A whole turn in another process's gateway, whose session it is as well."""
+    inbound = Inbound(
+        author_id=owner.pk,
+        author_name=owner.username,
+        client_message_id=f"elsewhere {text}",
+        body_hash="",
+        content=[{"type": "text", "text": text}],
+    )
+    accepted = await gateway.runner.accept(inbound, session_id)
+    assert await gateway.runner.wait_idle(PATIENCE_S)
+    return await in_database(turn_of, str(accepted.turn_id))
 
 
 class RunnerConversation(_Saying):
@@ -187,6 +208,18 @@ class SocketConversation(_Saying):
     async def finished(self, turn_id: str) -> Turn:
         await self._client.finished(turn_id)
         return await in_database(turn_of, turn_id)
+
+    async def shown(self, turn_id: str) -> str:
+        """The first text of the answer, once it was shown."""
+        return str(await self._client.until(lambda: self._client.text(turn_id)))
+
+    async def stop(self, turn_id: str) -> None:
+        await self._client.ok("turn.stop", turnId=turn_id)
+
+    async def refused(self, kind: str, **fields: Any) -> Frame:
+        """A command about this session that is refused; the error."""
+        session_id = str(self.session_id)
+        return await self._client.refused(kind, sessionId=session_id, **fields)
 
 
 def cached(gateway: GatewayHost, session_id: UUID) -> CachedAgent:
