@@ -268,6 +268,47 @@ def test_it_opens_the_list_in_a_drawer_on_a_phone(
     expect(chat.answers).to_have_text("Yes.")
 
 
+def test_it_offers_the_way_back_within_the_drawer_and_leaves_the_field_free(
+    visit: Callable[..., NewPage], served: Served, model: FakeModelServer
+) -> None:
+    size = {"width": 390, "height": 844}
+    chat = visit(served.url, viewport=size, has_touch=True, is_mobile=True)().open()
+    model.script(Script(tokens=["Yes."]), Script(tokens=["Yes."]))
+    chat.ask("Deleted in the drawer")
+    chat.page.get_by_role("button", name="New chat").click()
+    expect(chat.bubbles).to_have_count(0)
+    chat.ask("Looked at meanwhile")
+    undo = chat.page.get_by_role("button", name="Undo")
+    drawer = chat.page.get_by_role("dialog", name="Conversations")
+    row = drawer.locator(".session", has_text="Deleted in the drawer")
+
+    def delete() -> None:
+        chat.page.get_by_role("button", name="Show conversations").click()
+        row.get_by_role("button", name="More for Deleted in the drawer").click()
+        chat.page.get_by_role("menuitem", name="Delete conversation").click()
+        expect(row).to_have_count(0)
+
+    delete()
+    undo.click()
+    expect(row).to_have_count(1)
+    chat.page.keyboard.press("Escape")
+    delete()
+    chat.page.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+    line, field = undo.bounding_box(), chat.field.bounding_box()
+    assert line is not None and field is not None
+    assert line["y"] + line["height"] <= field["y"]
+    undo.click()
+    expect(undo).to_be_hidden()
+
+
+def test_it_has_one_typeface_on_the_login_pages_too(chat: ChatPage) -> None:
+    for path in ("/", "/accounts/password/"):
+        chat.page.goto(f"{chat.base_url}{path}")
+        faces = "document.fonts.ready.then(fonts => [...fonts].map(face => face.status))"
+        assert chat.page.evaluate(faces) == ["loaded"], path
+
+
 def test_it_is_reached_by_keyboard_in_the_order_of_the_page(
     chat: ChatPage, model: FakeModelServer
 ) -> None:

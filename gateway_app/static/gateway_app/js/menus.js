@@ -1,9 +1,9 @@
 // What the small menus offer.
 
 const THEMES = [
-  ["auto", "As the system", "monitor"],
-  ["light", "Light", "sun"],
-  ["dark", "Dark", "moon"],
+  ["auto", "System theme", "monitor"],
+  ["light", "Light theme", "sun"],
+  ["dark", "Dark theme", "moon"],
 ];
 
 export function sessionMenu({ rename, remove }) {

@@ -1,5 +1,4 @@
-// One line at the end of the page that offers a way back. It stays while the pointer or the focus
-// is in it.
+// One line above the field that offers a way back. It stays while the pointer or the focus is in it.
 
 import { setText } from "./dom.js";
 
@@ -7,11 +6,14 @@ const STAYS_MS = 12_000;
 
 export class Toast {
   #parts;
+  #place;
   #timer = null;
   #undo = null;
 
   constructor(parts) {
     this.#parts = parts;
+    this.#place = parts.toast.parentElement;
+    parts.drawer.addEventListener("close", () => this.#place.append(parts.toast));
     parts.toastUndo.addEventListener("click", () => {
       const undo = this.#undo;
       this.hide();
@@ -29,9 +31,12 @@ export class Toast {
   /** `undo` may be null: then the line only tells. */
   show(words, undo) {
     this.#undo = undo;
-    setText(this.#parts.toastText, words);
-    this.#parts.toastUndo.hidden = undo === null;
-    this.#parts.toast.hidden = false;
+    const { drawer, toast, toastText, toastUndo } = this.#parts;
+    setText(toastText, words);
+    toastUndo.hidden = undo === null;
+    // A modal dialog makes the rest of the page inert: the line has to be inside it.
+    (drawer.open ? drawer : this.#place).append(toast);
+    toast.hidden = false;
     this.#leaveSoon();
   }
 
