@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from aiohttp import web
 
@@ -264,6 +264,9 @@ class _Sender:
         self._record.started.release()
 
 
+_TYPES: Final = {"<": "text/html", "{": "application/json"}
+
+
 def _refusal(script: Script) -> web.Response:
     error = script.error if script.error is not None else {"message": f"Status {script.status}"}
     if isinstance(error, str):
@@ -271,7 +274,7 @@ def _refusal(script: Script) -> web.Response:
             status=script.status,
             text=error,
             headers=script.headers,
-            content_type="text/html" if error.lstrip().startswith("<") else "text/plain",
+            content_type=_TYPES.get(error.lstrip()[:1], "text/plain"),
         )
     return web.json_response({"error": error}, status=script.status, headers=script.headers)
 

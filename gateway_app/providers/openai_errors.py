@@ -70,6 +70,8 @@ class Wording:
     subject: str = "The model provider"
     mend_key: str = "Check OPENAI_API_KEY."
     mend_address: str = "Check OPENAI_BASE_URL and the network."
+    mend_path: str = ""
+    """For an address where something else answers, if there is more to say than `mend_address`."""
     secret: str | None = None
     """Never shown, not even if the server repeats it."""
 
@@ -113,7 +115,7 @@ def _is_json(headers: Mapping[str, str]) -> bool:
 
 def _web_page(wording: Wording) -> Failure:
     text = f"There is no model at the address of {wording.subject.lower()}."
-    return Failure(ModelInvalid(f"{text} {_SAFE} {wording.mend_address}"))
+    return Failure(ModelInvalid(f"{text} {_SAFE} {wording.mend_path or wording.mend_address}"))
 
 
 def silent(seconds: float, wording: Wording, *, started: bool) -> ModelTimeout:
@@ -192,6 +194,8 @@ def _status(status: int, body: object, headers: Mapping[str, str], wording: Word
     if status == 403:
         text = f"{who} does not allow this key to use the model. {_SAFE} {wording.mend_key}"
         return Failure(ModelAuth(text))
+    if status == 404 and isinstance(body, Mapping) and body.get("detail") == "Not Found":
+        return _web_page(wording)  # the answer of a web framework, such as vLLM's
     if status == 404:
         text = f"{who} does not know this model. {_SAFE} Choose another model."
         return Failure(ModelInvalid(text))

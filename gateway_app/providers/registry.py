@@ -94,8 +94,9 @@ class Providers:
             raise ModelInvalid(
                 "OPENAI_API_KEY holds characters that no key has. Set it again and restart."
             )
-        mend = "Check OPENAI_BASE_URL and the network." if base_url else "Check the network."
-        wording = Wording(mend_address=mend)
+        wording = Wording(mend_address="Check the network.")
+        if base_url:
+            wording = Wording(mend_path="Check OPENAI_BASE_URL: most servers want its /v1.")
         try:
             return OpenAIProvider(self._config, api_key=key, base_url=base_url, wording=wording)
         except (ValueError, httpx2.InvalidURL) as exc:

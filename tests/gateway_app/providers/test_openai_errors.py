@@ -201,6 +201,15 @@ async def test_it_says_that_a_web_page_answered(
     assert "There is no model at the address" in failed.message
 
 
+async def test_it_says_that_another_program_answered(
+    make_provider: MakeProvider, server: FakeModelServer
+) -> None:
+    server.script(Script(status=404, error='{"detail":"Not Found"}'))
+    failed = await failure(make_provider())
+    assert type(failed) is ModelInvalid
+    assert "There is no model at the address" in failed.message
+
+
 async def test_it_says_that_nobody_listens(make_provider: MakeProvider) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

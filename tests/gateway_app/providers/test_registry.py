@@ -62,6 +62,15 @@ async def test_an_address_means_its_first_model(
     assert server.requests[0].headers["authorization"] == "Bearer none"
 
 
+async def test_an_address_without_its_v1_is_told(
+    make_providers: MakeProviders, server: FakeModelServer
+) -> None:
+    providers = make_providers(openai_base_url=server.url.removesuffix("/v1"))
+    with pytest.raises(ModelInvalid) as caught:
+        await providers.resolve("")
+    assert "Check OPENAI_BASE_URL: most servers want its /v1." in caught.value.message
+
+
 async def test_hermes_model_comes_first(make_providers: MakeProviders) -> None:
     providers = make_providers(openai_api_key=KEY, default_model="openai:gpt-5.5")
     assert (await providers.resolve(""))[1] == "gpt-5.5"
