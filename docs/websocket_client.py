@@ -26,7 +26,7 @@ class Asking:
             except (OSError, websockets.ConnectionClosed) as exc:
                 print(f"[{exc}; trying again]", file=sys.stderr)
                 await asyncio.sleep(1 + random.random())
-        sys.exit(self.end.get("message"))
+        sys.exit(self.end.get("message") or print())
 
     async def call(self, command, **body):
         await self.socket.send(json.dumps({"id": command, "type": command, **body}))

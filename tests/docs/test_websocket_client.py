@@ -52,7 +52,7 @@ async def end_of(process: Process) -> tuple[str, str, int | None]:
 async def test_it_streams_an_answer(site: Site, model: FakeModelServer) -> None:
     served = serve(site, model)
     async with asking(site.token(), "What is a gateway?", port_of(served)) as client:
-        assert await end_of(client) == ("Hello, world!", "", 0)
+        assert await end_of(client) == ("Hello, world!\n", "", 0)
     assert model.requests[0].messages[-1] == {"role": "user", "content": "What is a gateway?"}
 
 
@@ -86,7 +86,7 @@ async def test_it_goes_on_where_a_lost_connection_left_off(
         proxy.cut()
         gates[1].release()
         said, complaints, code = await end_of(client)
-        assert (said, code) == ("time.", 0)
+        assert (said, code) == ("time.\n", 0)
         assert complaints.count("trying again") == 2
         assert proxy.taken == 3
     assert len(model.requests) == 1
@@ -116,7 +116,7 @@ async def test_it_shows_how_things_stand_when_the_log_is_gone(
         site.sql("DELETE FROM gateway_app_event")
         proxy.open.set()
         said, complaints, code = await end_of(client)
-        assert (said, code) == ("\n[From the start] Once upon a time.\n", 0)
+        assert (said, code) == ("\n[From the start] Once upon a time.\n\n", 0)
         assert "Traceback" not in complaints
 
 
