@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import msgspec
 
-from gateway_app.local_model.chatml import Turn
+from gateway_app.local_model.chatml import Message
 from gateway_app.local_model.packages import MODEL
 
 SEED: Final = 42
@@ -74,9 +74,9 @@ class ChatRequest(msgspec.Struct):
     def wants_usage(self) -> bool:
         return self.stream_options is not None and self.stream_options.include_usage
 
-    def turns(self) -> list[Turn]:
+    def conversation(self) -> list[Message]:
         """The messages. Raises BadRequest for what is no text."""
-        return [Turn(_role(message.role), _text(message.content)) for message in self.messages]
+        return [Message(_role(message.role), _text(message.content)) for message in self.messages]
 
     def sampling(self) -> dict[str, object]:
         """How to choose tokens, in the engine's names: the likeliest one unless told otherwise."""

@@ -18,7 +18,7 @@ SPECIALS: Final = "<|im_start|><|im_end|>"
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Message:
     """One message: `role` is system, user, assistant or tool."""
 
     role: str
@@ -33,19 +33,19 @@ class ChatML:
     end: int
 
     def prompt(
-        self, turns: Sequence[Turn], recall: Callable[[str], Sequence[Token]]
+        self, messages: Sequence[Message], recall: Callable[[str], Sequence[Token]]
     ) -> list[Token]:
         """The whole prompt, up to where the model's answer begins.
 
         `recall` gives an assistant's text as tokens. A longer conversation's prompt begins with
         that of a shorter one, and with the answer to it.
         """
-        if not turns or turns[0].role != "system":
-            turns = [Turn("system", DEFAULT_SYSTEM), *turns]
+        if not messages or messages[0].role != "system":
+            messages = [Message("system", DEFAULT_SYSTEM), *messages]
         tokens: list[Token] = []
-        for turn in turns:
-            if turn.role == "assistant":
-                tokens += [self.start, "assistant\n", *recall(turn.text), self.end, "\n"]
+        for message in messages:
+            if message.role == "assistant":
+                tokens += [self.start, "assistant\n", *recall(message.text), self.end, "\n"]
             else:
-                tokens += [self.start, f"{turn.role}\n{turn.text}", self.end, "\n"]
+                tokens += [self.start, f"{message.role}\n{message.text}", self.end, "\n"]
         return [*tokens, self.start, "assistant\n"]

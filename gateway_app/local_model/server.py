@@ -106,7 +106,7 @@ class ModelServer:
     async def _prompt(self, chat: ChatRequest, session: str | None) -> list[int]:
         """The tokens to send. Raises BadRequest if they leave no room for an answer."""
         recall = partial(self._answers.recall, session or "")
-        prompt = await self._engine.tokenize(self._chatml.prompt(chat.turns(), recall))
+        prompt = await self._engine.tokenize(self._chatml.prompt(chat.conversation(), recall))
         room = min(ROOM_TOKENS, chat.answer_tokens)
         if len(prompt) + room > WINDOW_TOKENS:
             raise BadRequest(

@@ -19,7 +19,7 @@ from gateway_app.providers.base import (
 from gateway_app.providers.local import LocalProvider
 from sessions_app.signals import TranscriptRow
 
-SYSTEM = "You are a helpful assistant in a chat. Answer briefly and clearly."
+SYSTEM = "You are a helpful assistant. Answer briefly and clearly."
 
 
 @pytest.fixture(scope="module")

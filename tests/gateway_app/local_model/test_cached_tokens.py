@@ -8,12 +8,13 @@ import pytest
 from gateway_app.config import GatewayConfig
 from gateway_app.providers.base import TextDelta
 from gateway_app.providers.local import LocalProvider
-from tests.gateway_app.local_model.conftest import cached_share
+from tests.gateway_app.local_model.conftest import SYSTEM, cached_share
 
 pytestmark = pytest.mark.local_model
 
 QUESTIONS = [
     "Hi, who are you?",
+    # the answer to this one has tokens in it that no tokeniser would make of its text
     "List 5 facts about Paris with numbers.",
     "Write a Python function that reverses a list.",
     "Erzähl mir etwas über Berlin.",
@@ -36,7 +37,7 @@ SYSTEMS = [
 @pytest.mark.parametrize("question", QUESTIONS)
 async def test_it_finds_the_last_turn_in_the_cache(conversation, question):
     talk = conversation()
-    first = await talk.say(question, most=120)
+    first = await talk.say(question, most=160)
     assert talk.answer
     second = await talk.say("Tell me more.")
     third = await talk.say("Thanks.")
@@ -55,7 +56,9 @@ async def test_it_answers_the_same_to_the_same_words(conversation):
 
 
 async def test_it_finds_both_of_two_conversations_that_alternate(conversation):
-    one, other = conversation(), conversation()
+    # most of both is equal: left alone, llama.cpp gives the second the slot of the first
+    system = SYSTEM + " Be kind to everybody." * 40
+    one, other = conversation(system), conversation(system)
     usages = {one: await one.say("Tell me of apples."), other: await other.say("Tell me of bees.")}
     for _ in range(3):
         for talk in (one, other):

@@ -11,7 +11,7 @@ from gateway_app.local_model.chat import (
     Usage,
     read_request,
 )
-from gateway_app.local_model.chatml import Turn
+from gateway_app.local_model.chatml import Message
 
 
 def request(**fields):
@@ -45,7 +45,9 @@ def test_it_reads_every_kind_of_message():
         {"role": "tool", "tool_call_id": "1", "content": "d"},
     ]
     expected = [("system", "a"), ("user", "bc"), ("assistant", ""), ("tool", "d")]
-    assert request(messages=messages, tools=[{}]).turns() == [Turn(*each) for each in expected]
+    assert request(messages=messages, tools=[{}]).conversation() == [
+        Message(*each) for each in expected
+    ]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ def test_it_reads_every_kind_of_message():
 )
 def test_it_says_what_is_wrong_with_a_request(fields, status, word):
     with pytest.raises(BadRequest, match=word) as caught:
-        request(**fields).turns()
+        request(**fields).conversation()
     assert caught.value.status == status
 
 

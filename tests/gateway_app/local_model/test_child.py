@@ -96,34 +96,32 @@ async def test_it_ends_a_child_that_still_loads(child):
     assert child.pid is None
 
 
-def test_it_ends_with_its_owner_even_if_that_is_killed():
-    owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER],
-        cwd=PROJECT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with owner:
-        pid = int(owner.stdout.readline().split()[1])
-        assert not has_ended(pid, 0)
-        owner.kill()
-        assert has_ended(pid, 10)
-
-
-def test_it_does_not_end_by_its_owners_ctrl_c():
-    owner = subprocess.Popen(
+@pytest.fixture
+def owner():
+    """A process that owns a child; the pid of that child beside it."""
+    with subprocess.Popen(
         [sys.executable, "-c", OWNER],
         cwd=PROJECT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    )
-    with owner:
-        pid = int(owner.stdout.readline().split()[1])
-        assert os.getpgid(pid) != owner.pid
-        owner.kill()
+    ) as process:
+        yield process, int(process.stdout.readline().split()[1])
+        process.kill()
+
+
+def test_it_ends_with_its_owner_even_if_that_is_killed(owner):
+    process, pid = owner
+    assert not has_ended(pid, 0)
+    process.kill()
+    assert has_ended(pid, 10)
+
+
+def test_it_does_not_get_the_ctrl_c_of_its_owners_terminal(owner):
+    process, pid = owner
+    assert os.getpgid(process.pid) == process.pid
+    assert os.getpgid(pid) != process.pid
 
 
 async def test_it_is_started_by_the_provider_and_ended_with_it():

@@ -109,7 +109,7 @@ async def test_it_stops_generating_when_the_client_goes(http):
 
 async def test_it_stops_reading_a_long_prompt_when_the_client_goes(http):
     # its first chunk comes before the prompt is read, which would take 12 s at least
-    async with streaming(http, "long", text="word " * 3000):
+    async with asyncio.timeout(10), streaming(http, "long", text="word " * 3000):
         await until_health(http, generating=1, busy=1)
     await until_health(http, generating=0, busy=0)
 
