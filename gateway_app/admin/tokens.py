@@ -64,6 +64,10 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
         owned = ["user"] if _is_superuser(request) else []
         return [(None, {"fields": [*owned, "name", "expires_at"]})]
 
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Most tokens are made for oneself."""
+        return {"user": request.user.pk, **super().get_changeform_initial_data(request)}
+
     def has_change_permission(self, request: HttpRequest, obj: ApiToken | None = None) -> bool:
         return False
 

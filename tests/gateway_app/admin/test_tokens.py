@@ -37,6 +37,11 @@ def test_it_shows_the_text_of_a_new_token_once(ops_client, operator):
     assert text not in str(dict(ops_client.session))
 
 
+def test_it_proposes_whoever_makes_the_token(root_client):
+    form = root_client.get(f"{LIST}add/").context["adminform"].form
+    assert form["user"].value() == int(root_client.session["_auth_user_id"])
+
+
 def test_it_never_shows_a_hash(root_client):
     token = ApiTokenFactory()
     for page in (LIST, f"{LIST}{token.pk}/change/", f"{LIST}?q={token.prefix}"):
