@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
-from tests.browser.chat_page import ChatPage
+from tests.browser.chat_page import PATIENCE_MS, ChatPage
 from tests.browser.served import PASSWORD, Served
 from tests.browser.wire import Wire
 from tests.fake_model_server import FakeModelServer
@@ -41,6 +41,7 @@ def served(
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """One browser a module: while it runs, its event loop keeps Django's ORM off this thread."""
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         path = CHROMIUM if Path(CHROMIUM).exists() else None
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])

@@ -196,7 +196,7 @@ bindShortcuts({
     screen.hint("");
     actions.stop();
   },
-  hintStop: () => screen.hint(WORDS.escAgain),
+  hintStop: (forMs) => screen.hint(WORDS.escAgain, forMs),
 });
 for (const name of ["online", "offline", "pageshow"]) {
   window.addEventListener(name, () => model.connection.probe());

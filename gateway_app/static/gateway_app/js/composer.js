@@ -4,6 +4,7 @@
 import { setText } from "./dom.js";
 
 const GROWS_TO = 0.4;
+const LONG = 20_000;
 
 export class Composer {
   #parts;
@@ -96,8 +97,10 @@ export class Composer {
   /** As tall as its text, up to a part of the page; upwards, for it is docked to the end. */
   #fit() {
     const { text } = this.#parts;
-    text.style.blockSize = "auto";
     const limit = Math.round(window.innerHeight * GROWS_TO);
+    // Measuring a long text costs its whole layout, and it is taller than the limit anyway.
+    text.style.blockSize = text.value.length > LONG ? `${limit}px` : "auto";
+    if (text.value.length > LONG) return;
     text.style.blockSize = `${Math.min(text.scrollHeight, limit)}px`;
   }
 }

@@ -21,12 +21,15 @@ export class Head {
     });
   }
 
-  /** `head`: {sessionId, title, session (null until known), running, name}. */
+  /**
+   * `head`: {sessionId, title, session (null until known), running, name (null: nobody answers)}.
+   */
   show(head) {
     if (head.sessionId !== this.#shown?.sessionId) this.#close();
     this.#shown = head;
     const { title, titleMenu, who, head: element } = this.#parts;
     setText(title, head.title);
+    who.parentElement.hidden = head.name === null;
     setText(who, `${head.name} answers`);
     titleMenu.hidden = head.session === null;
     element.classList.toggle("running", head.running);

@@ -20,6 +20,7 @@ export class Screen {
   #shown = null;
   #followNext = false;
   #before = null;
+  #hintTimer = null;
 
   constructor(model, parts) {
     this.#model = model;
@@ -97,8 +98,11 @@ export class Screen {
     this.#views.announcer.tell({ alert: sentence });
   }
 
-  hint(words) {
+  /** Words under the field; with `forMs` they go by themselves. */
+  hint(words, forMs = null) {
     this.#views.composer.hint(words);
+    clearTimeout(this.#hintTimer);
+    if (forMs !== null) this.#hintTimer = setTimeout(() => this.hint(""), forMs);
   }
 
   alarm(sentence) {
@@ -164,10 +168,10 @@ export class Screen {
     const known = state.session ?? this.#model.sessions.find(state.sessionId);
     return {
       sessionId: state.sessionId,
-      title: known?.title || WORDS.untitled,
+      title: state.missing ? WORDS.missing : known?.title || WORDS.untitled,
       session: state.session,
       running: state.run !== null,
-      name: this.#agentName(state),
+      name: state.missing ? null : this.#agentName(state),
     };
   }
 

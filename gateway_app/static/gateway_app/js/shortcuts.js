@@ -2,7 +2,7 @@
 
 const TWICE_MS = 2000;
 
-/** `actions`: newChat(), focusComposer(), running() -> bool, stop(), hintStop(). */
+/** `actions`: newChat(), focusComposer(), running() -> bool, stop(), hintStop(forMs). */
 export function bindShortcuts(actions, clock = Date) {
   let armedAt = -Infinity;
   document.addEventListener("keydown", (event) => {
@@ -20,7 +20,7 @@ export function bindShortcuts(actions, clock = Date) {
         actions.stop();
       } else {
         armedAt = clock.now();
-        actions.hintStop();
+        actions.hintStop(TWICE_MS);
       }
     }
   });
