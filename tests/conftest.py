@@ -16,7 +16,7 @@ from tests.fake_model_server import FakeModelServer
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every test that may use the database may use all its aliases: readers have one of their own."""
+    """A test that may use the database may use all its aliases: readers have one of their own."""
     for item in items:
         marker = item.get_closest_marker("django_db")
         if marker is not None and "databases" not in marker.kwargs:
