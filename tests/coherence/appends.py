@@ -73,11 +73,10 @@ def insert_between(world: World, session_id: UUID, _: Process, pick: Pick) -> No
     """A row with a position of its own choice, at the front, in the midst, behind all."""
     row = world.row(session_id, pick)
     position = [1, (row.position if row else 0) + 1, BLOCK * 40 + pick.below(9)][pick.below(3)]
+    columns = "session_id, kind, parts, position"
+    sql = f"INSERT INTO {MESSAGE} ({columns}) VALUES (%s, 'user', %s, %s)"
     try:
-        world.client.run(
-            f"INSERT INTO {MESSAGE} (session_id, kind, parts, position) VALUES (%s, 'user', %s, %s)",
-            [session_id, world.text(), position],
-        )
+        world.client.run(sql, [session_id, world.text(), position])
     except world.client.refusals:
         require(not world.settle(), "refusal", "a refused statement left something behind")
 
@@ -204,4 +203,3 @@ APPENDS: dict[str, Operation] = {
     "branch": branch_away,
     "branch: switch": switch_branch,
 }
-

@@ -164,9 +164,7 @@ def check_written(world: World, session_id: UUID, turn: OpenTurn, run_write: Run
     require(last < (turn.run.block + 1) * 1_000_000, "causality", "a row left the run's block")
     for row_id, position in turn.beside.items():
         if row_id in rows and rows[row_id].position == position:
-            require(
-                last < position, "causality", f"the answer at {last} did not see {position}"
-            )
+            require(last < position, "causality", f"the answer at {last} did not see {position}")
     if turn.sent is None:
         return
     found = world.client.rows(
@@ -230,7 +228,9 @@ def finish(world: World, session_id: UUID, pick: Pick) -> None:
         require(still is turn.sent.agent is agent, "I2 liveness", "the agent was replaced")
         live = world.stored(session_id).baseline
         require(
-            world.baseline(turn.process, session_id) == live, "I2 liveness", "the turn looks foreign"
+            world.baseline(turn.process, session_id) == live,
+            "I2 liveness",
+            "the turn looks foreign",
         )
     if written.next_run is not None:
         hold(world, turn.process, written.next_run)

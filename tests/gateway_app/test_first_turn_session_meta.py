@@ -20,9 +20,9 @@ from tests.gateway_app.coherence.elsewhere import (
     Conversation,
     RunnerConversation,
     SocketConversation,
-    answers_refused,
     cached,
     elsewhere,
+    ends_refused,
     in_database,
     level,
     messages,
@@ -128,7 +128,7 @@ async def test_it_sends_a_foreign_row_of_the_first_turns_midst_with_the_second(
 async def test_it_keeps_baseline_and_revision_equal_when_a_turn_rolls_back(
     gateway: GatewayHost, model: FakeModelServer, conversation: Conversation
 ) -> None:
-    with answers_refused():
+    with ends_refused():
         first = await conversation.send("hello world")
         assert await gateway.runner.wait_idle(10)
     session_id = conversation.session_id

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import django
 
+from tests.mutants.catalogue import Mutant
 from tests.mutants.child import Outcome
 
 GRACE_S = 60
@@ -29,6 +30,7 @@ BROKEN = "BROKEN RUN"
 @dataclass(frozen=True, slots=True)
 class Job:
     mutant: str
+    proof: str
     database: str
     url: str
 
@@ -55,7 +57,7 @@ def main() -> int:
                 f"{job.mutant[:58]:58} {job.database:10} {caught[:22]:22}"
                 f" {outcome.seconds:5.1f} {outcome.operations:10}"
                 f"{'  harmless: ' + reason if reason and not outcome.caught else ''}"
-                f"{'  ' + outcome.detail if options.details else ''}"
+                f"{'  ' + outcome.detail[-300:] if options.details else ''}"
             )
     say(f"{len(jobs)} runs, {survivors} not as they must be")
     return 1 if survivors else 0
@@ -77,7 +79,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _jobs(catalogue: dict[str, object], options: argparse.Namespace) -> Iterator[Job]:
+def _jobs(catalogue: dict[str, Mutant], options: argparse.Namespace) -> Iterator[Job]:
     urls = {"sqlite": ""}
     if urlsplit(options.postgres).scheme in {"postgres", "postgresql"}:
         urls["postgresql"] = options.postgres
@@ -88,17 +90,19 @@ def _jobs(catalogue: dict[str, object], options: argparse.Namespace) -> Iterator
         chosen = catalogue.get(name)
         for database, url in urls.items():
             wanted = options.database in (None, database)
-            if not wanted or (chosen and database not in chosen.databases):  # type: ignore[attr-defined]
+            if not wanted or (chosen and database not in chosen.databases):
                 continue
             number += 1
             own = urlunsplit(urlsplit(url)._replace(path=f"/mutant_{os.getpid()}_{number}"))
-            yield Job(name, database, own if url else "")
+            proof = chosen.proof if chosen else "machine"
+            yield Job(name, proof, database, own if url else "")
 
 
 def run_child(job: Job, seconds: float) -> Outcome:
     """The mutant in a process of its own. Nothing of it is left: its database goes with it."""
     environment = {**os.environ, "DATABASE_URL": job.url}
-    command = [sys.executable, "-m", "tests.mutants.child", job.mutant, "--seconds", str(seconds)]
+    command = [sys.executable, "-m", "tests.mutants.child", job.mutant, "--proof", job.proof]
+    command += ["--seconds", str(seconds)]
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=seconds + GRACE_S,

@@ -309,5 +309,3 @@ def _() -> None:
         return wrapped
 
     patch(AgentCache, "guard", guard)
-
-

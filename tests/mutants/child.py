@@ -22,18 +22,24 @@ class Outcome:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("name")
+    parser.add_argument("--proof", default="machine")
     parser.add_argument("--seconds", type=float, default=60)
     options = parser.parse_args()
-    django.setup()
+    if options.proof.startswith("tests/"):
+        outcome = run_tests(options.name, options.proof)
+    else:
+        django.setup()
+        put_in(options.name)
+        outcome = run_proof(options.proof, options.seconds)
+    sys.stdout.write(f"\n{json.dumps(asdict(outcome))}\n")
+
+
+def put_in(name: str) -> None:
+    """The fault is in this process from now on; `none` is the control."""
     from tests.mutants.all import CATALOGUE
 
-    proof = "machine"
-    if options.name != "none":
-        chosen = CATALOGUE[options.name]
-        chosen.apply()
-        proof = chosen.proof
-    outcome = run_tests(proof) if proof.startswith("tests/") else run_proof(proof, options.seconds)
-    sys.stdout.write(f"\n{json.dumps(asdict(outcome))}\n")
+    if name != "none":
+        CATALOGUE[name].apply()
 
 
 def run_proof(proof: str, seconds: float) -> Outcome:
@@ -76,24 +82,29 @@ def run_threads(seconds: float) -> Outcome:
     return Outcome("", monotonic() - begun, report.checks)
 
 
-class _Failures:
-    """A pytest plugin: the tests that failed."""
+class _Plugin:
+    """Puts the fault in once Django is set up, and keeps the tests that fail."""
 
-    def __init__(self) -> None:
-        self.names: list[str] = []
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.failed: list[str] = []
+
+    def pytest_collection(self) -> None:
+        put_in(self._name)
 
     def pytest_runtest_logreport(self, report: object) -> None:
         if getattr(report, "failed", False):
-            self.names.append(getattr(report, "nodeid", "").rpartition("::")[2])
+            self.failed.append(getattr(report, "nodeid", "").rpartition("::test_it_")[2])
 
 
-def run_tests(path: str) -> Outcome:
-    """The founding regression's own tests, each one."""
+def run_tests(name: str, path: str) -> Outcome:
+    """One test by its path, in all its variants: every one of them must fail."""
     import pytest
 
-    failures, begun = _Failures(), monotonic()
-    pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", path], plugins=[failures])
-    return Outcome(", ".join(failures.names), monotonic() - begun, 0)
+    plugin, begun = _Plugin(name), monotonic()
+    pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", path], plugins=[plugin])
+    caught = f"{len(plugin.failed)} tests" if plugin.failed else ""
+    return Outcome(caught, monotonic() - begun, 0, ", ".join(plugin.failed))
 
 
 if __name__ == "__main__":

@@ -4,9 +4,7 @@ from sessions_app import clock
 from tests.mutants.catalogue import mutant
 
 
-def rewrite(
-    sqlite: dict[str, tuple[str, str]], postgres: dict[str, tuple[str, str]]
-) -> None:
+def rewrite(sqlite: dict[str, tuple[str, str]], postgres: dict[str, tuple[str, str]]) -> None:
     """Replaces text in the definitions, before they are installed. The text must be there."""
     for definitions, changes in ((clock._SQLITE, sqlite), (clock._PG_FUNCTIONS, postgres)):
         for name, (old, new) in changes.items():

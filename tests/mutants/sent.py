@@ -64,9 +64,11 @@ def _() -> None:
     patch(
         TurnRecord,
         "columns",
-        lambda real: lambda self: {
-            name: value for name, value in real(self).items() if not name.startswith("sent_")
-        },
+        lambda real: (
+            lambda self: {
+                name: value for name, value in real(self).items() if not name.startswith("sent_")
+            }
+        ),
     )
 
 
@@ -134,5 +136,3 @@ def _() -> None:
         return wrapped
 
     patch(AgentCache, "_judge", judge)
-
-

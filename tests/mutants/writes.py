@@ -133,7 +133,7 @@ def _() -> None:
     patch(TranscriptWrite, "set_parts", set_parts)
 
 
-@mutant("an edit forgets what was sent for the row", harmless=None)
+@mutant("an edit forgets what was sent for the row")
 def _() -> None:
     def read(real: Any) -> Any:
         def wrapped(self: TranscriptWrite, message_ids: Any) -> None:
@@ -252,7 +252,9 @@ def _() -> None:
 def _() -> None:
     def rows(real: Any) -> Any:
         def wrapped(sql: str, params: Any = ()) -> Any:
-            recovering = "SET run_generation = run_generation + 1, event_seq = event_seq + %s" in sql
+            recovering = (
+                "SET run_generation = run_generation + 1, event_seq = event_seq + %s" in sql
+            )
             if recovering:
                 sql = sql.replace("run_generation = run_generation + 1, ", "")
             return real(sql, params)
@@ -267,7 +269,7 @@ def _() -> None:
     services.refuse_while_open = lambda head, position=None: None
 
 
-@mutant("a summary stands at the end", harmless=None)
+@mutant("a summary stands at the end")
 def _() -> None:
     class Write(TranscriptWrite):
         def insert(self, messages: Any) -> None:

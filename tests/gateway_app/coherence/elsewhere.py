@@ -16,7 +16,7 @@ from gateway_app import receivers
 from gateway_app.cached_agent import CachedAgent
 from gateway_app.host import GatewayHost
 from gateway_app.inbound import Inbound
-from gateway_app.models import Turn
+from gateway_app.models import Event, Turn
 from sessions_app.keys import build_key
 from sessions_app.models import Message, Session
 from sessions_app.services import create_session
@@ -93,19 +93,22 @@ def grows_only(model: FakeModelServer) -> bool:
 
 
 @contextmanager
-def answers_refused() -> Iterator[None]:
-    """The database refuses rows of kind `assistant`: a run's last transaction rolls back."""
-    table = Message._meta.db_table
+def ends_refused() -> Iterator[None]:
+    """The database refuses the log of a run's end, so that its whole last transaction rolls back.
+
+    That is the very last thing the transaction writes: its rows stand already, and are taken back.
+    """
+    table = Event._meta.db_table
     if connection.vendor == "sqlite":
         begin = (
-            f"CREATE TRIGGER refuse_answers BEFORE INSERT ON {table}"
-            " WHEN NEW.kind = 'assistant' BEGIN SELECT RAISE(ABORT, 'refused'); END"
+            f"CREATE TRIGGER refuse_ends BEFORE INSERT ON {table}"
+            " WHEN instr(NEW.body, 'RUN_FINISHED') BEGIN SELECT RAISE(ABORT, 'refused'); END"
         )
-        end = "DROP TRIGGER refuse_answers"
+        end = "DROP TRIGGER refuse_ends"
     else:
-        check = "CHECK (kind <> 'assistant') NOT VALID"
-        begin = f"ALTER TABLE {table} ADD CONSTRAINT refuse_answers {check}"
-        end = f"ALTER TABLE {table} DROP CONSTRAINT refuse_answers"
+        check = "CHECK (strpos(body, 'RUN_FINISHED') = 0) NOT VALID"
+        begin = f"ALTER TABLE {table} ADD CONSTRAINT refuse_ends {check}"
+        end = f"ALTER TABLE {table} DROP CONSTRAINT refuse_ends"
     raw(begin)
     try:
         yield

@@ -335,5 +335,3 @@ async def test_it_refuses_what_it_cannot_read_until_it_is_mended(
     turn = await conversation.say("and again")
     assert (turn.state, turn.verdict) == ("completed", "catch_up")
     assert grows_only(model)
-
-
