@@ -19,6 +19,8 @@ from gateway_app.providers.base import (
 )
 
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
+MAX_TOKENS: Final = 100_000_000
+"""Above any request's; the sum over a turn's steps still fits the database's columns."""
 
 _REASONS: Final = {
     "stop": "stop",
@@ -72,20 +74,10 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class _PromptDetails(msgspec.Struct):
-    cached_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _PromptDetails | None = None
-    prompt_cache_hit_tokens: int | None = None
-
-
 class _Chunk(msgspec.Struct):
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
+    usage: object = None
+    """Read without demands: numbers that make no sense cost nobody a whole answer."""
     error: object = None
 
 
@@ -112,9 +104,10 @@ class AnswerParser:
         self._pending: list[bytes] = []
         self._pending_bytes = 0
         self._event: list[bytes] = []
+        self._event_bytes = 0
         self._half = ""
         self._calls: dict[str, int] = {}
-        self._usage: _Usage | None = None
+        self._usage: dict[str, object] | None = None
 
     def feed(self, piece: bytes) -> list[Delta]:
         """Raises UnreadableAnswer, ErrorInAnswer."""
@@ -159,9 +152,13 @@ class AnswerParser:
             line = line[:-1]
         if line.startswith(b"data:"):
             self._event.append(line[5:])
+            self._event_bytes += len(line)
+            if self._event_bytes > MAX_LINE_BYTES:
+                raise UnreadableAnswer("An event of the answer is too long.")
         elif not line and self._event:
             event = self._event[0] if len(self._event) == 1 else b"\n".join(self._event)
             self._event.clear()
+            self._event_bytes = 0
             self._chunk(event, deltas)
 
     def _chunk(self, text: bytes, deltas: list[Delta]) -> None:
@@ -179,7 +176,7 @@ class AnswerParser:
             raise ErrorInAnswer(chunk.error)
         if chunk.choices:
             self._choice(chunk.choices[0], deltas)
-        if chunk.usage is not None:
+        if isinstance(chunk.usage, dict):
             self._usage = chunk.usage
 
     def _choice(self, choice: _Choice, deltas: list[Delta]) -> None:
@@ -230,8 +227,8 @@ class AnswerParser:
         function = call.function or _Function()
         return ToolCallDelta(
             index=index,
-            id=call.id or None,
-            name=function.name or None,
+            id=_well_formed(call.id or "") or None,
+            name=_well_formed(function.name or "") or None,
             arguments=_well_formed(function.arguments or ""),
         )
 
@@ -243,11 +240,18 @@ def _well_formed(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _usage(usage: _Usage) -> Usage:
-    details = usage.prompt_tokens_details
-    cached = details.cached_tokens if details is not None else None
+def _usage(told: dict[str, object]) -> Usage:
+    details = told.get("prompt_tokens_details")
+    cached = _tokens(details.get("cached_tokens")) if isinstance(details, dict) else None
+    if cached is None:
+        cached = _tokens(told.get("prompt_cache_hit_tokens"))
     return Usage(
-        input_tokens=usage.prompt_tokens,
-        cached_tokens=cached if cached is not None else usage.prompt_cache_hit_tokens,
-        output_tokens=usage.completion_tokens,
+        input_tokens=_tokens(told.get("prompt_tokens")),
+        cached_tokens=cached,
+        output_tokens=_tokens(told.get("completion_tokens")),
     )
+
+
+def _tokens(told: object) -> int | None:
+    """A number of tokens; None for what cannot be one."""
+    return told if type(told) is int and 0 <= told <= MAX_TOKENS else None

@@ -156,6 +156,33 @@ def test_it_tells_the_last_usage_once() -> None:
     assert got == [Usage(9, 4, 2)]
 
 
+@pytest.mark.parametrize(
+    "count", ["12", 1.5, True, -1, 2**31, 2**63, 2**70, [], {}], ids=lambda count: repr(count)
+)
+def test_it_does_not_lose_an_answer_to_counts_that_are_none(count: object) -> None:
+    usage = {
+        "prompt_tokens": count,
+        "completion_tokens": 3,
+        "prompt_tokens_details": {"cached_tokens": count},
+        "prompt_cache_hit_tokens": count,
+    }
+    assert read(delta_event(content="a"), event(choices=[], usage=usage)) == [
+        TextDelta("a"),
+        Usage(None, None, 3),
+    ]
+
+
+@pytest.mark.parametrize("usage", ["many", 5, [1], {"prompt_tokens_details": "none"}])
+def test_it_does_not_lose_an_answer_to_a_usage_that_is_none(usage: object) -> None:
+    assert read(delta_event(content="a"), event(choices=[], usage=usage))[0] == TextDelta("a")
+
+
+def test_it_replaces_surrogates_that_stand_alone_in_calls() -> None:
+    call = rb'{"id": "a\ud800", "function": {"name": "f\udc00", "arguments": "\ud800"}}'
+    got = read(b'data: {"choices": [{"delta": {"tool_calls": [' + call + b"]}}]}\n\n")
+    assert got == [ToolCallDelta(0, "a\ufffd", "f\ufffd", "\ufffd")]
+
+
 def test_it_numbers_calls_that_carry_no_number() -> None:
     got = read(
         delta_event(tool_calls=[{"id": "a", "function": {"name": "f", "arguments": "{}"}}]),
@@ -167,6 +194,14 @@ def test_it_numbers_calls_that_carry_no_number() -> None:
         ToolCallDelta(1, "b", "g", "{"),
         ToolCallDelta(1, None, None, "}"),
     ]
+
+
+def test_it_refuses_an_event_without_end() -> None:
+    parser = AnswerParser()
+    piece = b"data: " + b" " * 1_000_000 + b"\n"
+    with pytest.raises(UnreadableAnswer):
+        for _ in range(MAX_LINE_BYTES // len(piece) + 1):
+            parser.feed(piece)
 
 
 def test_it_refuses_a_line_without_end() -> None:
