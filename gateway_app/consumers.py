@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 from time import monotonic
 from typing import Any, Final
 
@@ -111,26 +112,29 @@ class GatewayConsumer(AsyncConsumer):
         try:
             if text is None:
                 raise FrameError("invalid_frame", "Send text frames; this one was binary.")
-            self._take(connection, protocol.parse(text))
+            reply = self._take(connection, protocol.parse(text))
         except FrameError as exc:
-            connection.outbox.put(protocol.error(exc.re, exc.code, str(exc)))
+            reply = protocol.error(exc.re, exc.code, str(exc))
+        if reply is not None and not connection.outbox.answer(reply):
+            await self._close(LAGGING)
 
-    def _take(self, connection: Connection, command: protocol.AnyCommand) -> None:
-        """Answers what needs no waiting; queues the rest, in order."""
+    def _take(self, connection: Connection, command: protocol.AnyCommand) -> str | None:
+        """The reply to what needs no waiting; the rest is queued, in order."""
         if isinstance(command, protocol.Ping):
-            connection.outbox.put(protocol.ok(command.id, {"t": command.t}))
-        elif not connection.greeted and not isinstance(command, protocol.Hello):
+            return protocol.ok(command.id, {"t": command.t})
+        if not connection.greeted and not isinstance(command, protocol.Hello):
             raise FrameError("unauthenticated", "Say hello first.", command.id)
-        elif isinstance(command, protocol.Ack):
+        if isinstance(command, protocol.Ack):
             for session_id, seq in command.acks.items():
                 connection.outbox.acknowledge(session_id, seq)
         elif self._commands.qsize() >= connection.host.config.max_open_commands:
             text = "Too many commands are open. Wait for their replies."
-            connection.outbox.put(
-                protocol.error(command.id, "rate_limited", text, retryable=True, retryAfterMs=1000)
+            return protocol.error(
+                command.id, "rate_limited", text, retryable=True, retryAfterMs=1000
             )
         else:
             self._commands.put_nowait(command)
+        return None
 
     async def _serve(self) -> None:
         """Runs this socket's commands one after another: sends keep their order."""
@@ -138,6 +142,7 @@ class GatewayConsumer(AsyncConsumer):
         assert connection is not None
         while True:
             command = await self._commands.get()
+            await connection.outbox.idle()
             if (reply := await self._reply(connection, command)) is not None:
                 connection.outbox.put(reply)
 
@@ -194,5 +199,7 @@ class GatewayConsumer(AsyncConsumer):
             logger.warning("A socket's credential could not be checked")
             return
         if not valid:
-            await self._send_text(protocol.control("revoked"))
+            with suppress(TimeoutError):  # whoever does not read is closed all the same
+                async with asyncio.timeout(1):
+                    await self._send_text(protocol.control("revoked"))
             await self._close(REVOKED)

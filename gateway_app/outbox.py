@@ -45,17 +45,37 @@ class Outbox:
         self._user_id = user_id
         self._lanes = lanes
         self._config = config
-        self._ready: deque[str] = deque()
+        self._ready: deque[tuple[str, int]] = deque()
+        """Texts, and what each of them counts for in `_unread`."""
+        self._unread = 0
         self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._frames = 0
         self._bytes = 0
         self.stalled_since: float | None = None
         self.subscriptions: dict[UUID, Subscription] = {}
 
     def put(self, text: str) -> None:
-        """A reply or a control frame; these are bounded by the commands they answer."""
-        self._ready.append(text)
+        """A reply or a control frame. Whoever works for replies waits for `idle` before it."""
+        self._append(text, 0)
         self._wake.set()
+
+    def answer(self, text: str) -> bool:
+        """A reply that waits for nothing; False when too many of these wait for the client."""
+        room = self._unread < self._config.window_bytes
+        self._unread += len(text)
+        self._append(text, len(text))
+        self._wake.set()
+        return room
+
+    async def idle(self) -> None:
+        """Everything is sent, and the client reads: the next command may be worked on."""
+        await self._idle.wait()
+
+    def _append(self, text: str, counted: int) -> None:
+        self._ready.append((text, counted))
+        self._idle.clear()
 
     def wake(self) -> None:
         self._wake.set()
@@ -82,7 +102,7 @@ class Outbox:
         return True
 
     def _count(self, subscription: Subscription, seq: int, text: str) -> None:
-        self._ready.append(text)
+        self._append(text, 0)
         subscription.unacknowledged.append((seq, len(text)))
         self._frames += 1
         self._bytes += len(text)
@@ -117,7 +137,10 @@ class Outbox:
             await self._wake.wait()
             self._wake.clear()
             while self._ready:
-                await self._send(self._ready.popleft())
+                text, counted = self._ready.popleft()
+                await self._send(text)
+                self._unread -= counted
+            self._idle.set()
             for subscription in list(self.subscriptions.values()):
                 if subscription.behind and self._open:
                     await self._catch_up(subscription)

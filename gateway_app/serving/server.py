@@ -22,8 +22,47 @@ LEAVING_S: Final = 0.2
 """How long closed sockets have to leave by themselves before their consumers are cancelled."""
 
 
-class Handshake(WebSocketProtocol):
-    """Answers an Origin that is no URL as the door answers a foreign one."""
+class Room:
+    """Whether the transport takes more: Twisted's IPushProducer, waited for by whoever sends."""
+
+    def __init__(self) -> None:
+        self.there = asyncio.Event()
+        self.there.set()
+
+    def pauseProducing(self) -> None:  # noqa: N802 Twisted's name
+        self.there.clear()
+
+    def resumeProducing(self) -> None:  # noqa: N802 Twisted's name
+        self.there.set()
+
+    def stopProducing(self) -> None:  # noqa: N802 Twisted's name
+        self.there.set()
+
+
+class Socket(WebSocketProtocol):
+    """Daphne's websocket, with limits of its own for each direction.
+
+    An Origin that is no URL is answered as the door answers a foreign one.
+    """
+
+    maxMessagePayloadSize: int  # noqa: N815 autobahn's name
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.room = Room()
+
+    def onOpen(self) -> None:  # noqa: N802 autobahn's name
+        self.transport.unregisterProducer()  # the HTTP channel that this connection was
+        self.transport.registerProducer(self.room, True)
+        super().onOpen()
+
+    def sendMessage(self, *args: Any, **options: Any) -> None:  # noqa: N802 autobahn's name
+        """autobahn holds what it sends to the limit of what it takes; a snapshot may be larger."""
+        limit, self.maxMessagePayloadSize = self.maxMessagePayloadSize, 0
+        try:
+            super().sendMessage(*args, **options)
+        finally:
+            self.maxMessagePayloadSize = limit
 
     def failHandshake(self, reason: str, code: int = 400, responseHeaders: Any = None) -> None:  # noqa: N802, N803 autobahn's names
         super().failHandshake(reason, 403 if "Origin" in reason else code, responseHeaders)
@@ -68,7 +107,7 @@ class Server(Daphne):
 
     def _prepare(self) -> None:
         """Runs when the ports are bound and the reactor does not turn yet."""
-        self.ws_factory.protocol = Handshake
+        self.ws_factory.protocol = Socket
         loop = asyncio.get_event_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -88,6 +127,12 @@ class Server(Daphne):
         self.stop()
 
     # --- Daphne's own hooks ---
+
+    async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
+        """Returns when the client has read enough of what it was sent, so that nothing piles up."""
+        await super().handle_reply(protocol, message)
+        if message["type"] == "websocket.send":
+            await protocol.room.there.wait()
 
     def listen_success(self, port: Any) -> None:
         super().listen_success(port)

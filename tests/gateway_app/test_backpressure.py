@@ -1,5 +1,6 @@
 """A client that does not read costs nothing: no memory, no speed, no turn."""
 
+import asyncio
 import json
 from dataclasses import replace
 from uuid import UUID
@@ -11,6 +12,7 @@ from django.contrib.auth.models import User
 from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
 from gateway_app.models import Event, Turn
+from sessions_app.models import Session
 from tests.ag_ui_verifier import Json, verify_frames
 from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.session_log import fold
@@ -159,3 +161,47 @@ async def test_it_forgets_what_is_owed_when_a_session_is_watched_no_longer(
         await watch(lazy, session_id)
         again = await witness.say("and then?", session_id)
         await lazy.until(lambda: lazy.text(again["turnId"]))
+
+
+class Deaf(SocketClient):
+    """Takes nothing from its connection until `hears` is set."""
+
+    hears: asyncio.Event
+
+    async def _receive(self, message: Json) -> None:
+        await self.hears.wait()
+        await super()._receive(message)
+
+
+async def test_it_works_on_one_command_only_for_a_client_that_does_not_read(
+    gateway: GatewayHost, owner: User
+) -> None:
+    deaf = Deaf(owner)
+    deaf.hears = asyncio.Event()
+    deaf.hears.set()
+    async with deaf, SocketClient(owner) as witness:
+        deaf.hears.clear()
+        for name in ("a", "b", "c"):
+            await deaf.send({"id": name, "type": "session.create", "clientMessageId": name})
+        for number in range(8):
+            await witness.ok("session.create", clientMessageId=f"witness-{number}")
+        made = Session.objects.filter(create_id__in=["a", "b", "c"])
+        assert await sync_to_async(made.count)() == 1
+        deaf.hears.set()
+        await deaf.until(lambda: {"a", "b", "c"} <= set(deaf.replies))
+        assert await sync_to_async(made.count)() == 3
+
+
+@pytest.mark.parametrize("tunables", [{"window_bytes": 4096}])
+async def test_it_closes_who_pings_and_does_not_read(gateway: GatewayHost, owner: User) -> None:
+    deaf = Deaf(owner)
+    deaf.hears = asyncio.Event()
+    deaf.hears.set()
+    async with deaf:
+        await deaf.ok("ping", t="a" * 10_000)
+        deaf.hears.clear()
+        for _ in range(8):
+            await deaf.send({"id": "p", "type": "ping", "t": "a" * 1000})
+        deaf.hears.set()
+        await deaf.until(lambda: deaf.closed)
+        assert deaf.closed == 4013

@@ -109,6 +109,7 @@ class Tab:
             subprotocols=[Subprotocol("hermes.v1")],
             additional_headers=headers,
             proxy=None,
+            max_size=None,
         )
         self.frames: list[dict[str, Any]] = []
 
