@@ -125,10 +125,11 @@ async def session_update(connection: Connection, command: protocol.SessionUpdate
 
 
 async def session_delete(connection: Connection, command: protocol.SessionDelete) -> Result:
-    await connection.host.lanes.write(
+    logged = await connection.host.lanes.write(
         writes.delete_own_session, user_id=connection.user_id, session_id=command.session_id
     )
     connection.unwatch(command.session_id)
+    connection.host.hub.publish([logged])
     return {}
 
 

@@ -37,7 +37,7 @@ class Providers:
 
         `provider:` alone means that provider's default. Raises a ProviderError.
         """
-        name, colon, rest = (model.strip() or self._site_default()).partition(":")
+        name, colon, rest = (model.strip() or self.site_default).partition(":")
         if not colon and name not in KNOWN:
             raise ModelInvalid(
                 f"The model {name[:100]!r} names no provider. Write it as provider:model, such as"
@@ -52,7 +52,8 @@ class Providers:
             provider, _ = await self.resolve("")
             provider.start()
         except ProviderError as exc:
-            logger.warning("The default model cannot be had yet", extra={"code": exc.code})
+            facts = {"code": exc.code, "reason": exc.message}
+            logger.warning("The default model cannot be had yet", extra=facts)
 
     def cost_usd(self, provider: str, model: str, usage: Usage) -> Decimal | None:
         """What the request cost in US dollars, or None if that is not known."""
@@ -65,7 +66,9 @@ class Providers:
         for provider in made.values():
             await provider.aclose()
 
-    def _site_default(self) -> str:
+    @property
+    def site_default(self) -> str:
+        """The model of agents that name none; `provider:` where the provider chooses."""
         config = self._config
         if config.default_model:
             return config.default_model

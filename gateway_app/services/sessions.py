@@ -86,10 +86,16 @@ def _configure(session: Session, agent: str | None, model: str | None) -> dict[s
     return fields
 
 
-def delete_own_session(*, user_id: int, session_id: UUID) -> None:
-    """The user's session is gone from every door, restorable for a while."""
-    own_session(user_id, session_id)
-    transcripts.delete_session(session_id=session_id)
+def delete_own_session(*, user_id: int, session_id: UUID) -> LoggedEvents:
+    """The user's session is gone from every door, restorable for a while.
+
+    Its last event makes whoever watches it read it again, and find it gone.
+    """
+    with transaction.atomic(using=db.alias(), savepoint=False):
+        session = own_session(user_id, session_id)
+        logged = log_event(session_id, events.rewritten(0, session.revision))
+        transcripts.delete_session(session_id=session_id)
+    return logged
 
 
 def restore_own_session(*, user_id: int, session_id: UUID) -> Session:

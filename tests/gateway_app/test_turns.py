@@ -446,3 +446,23 @@ async def test_it_tells_clients_of_a_raw_edit_and_rebuilds(
         names = [f["event"].get("name") for f in client.events(turn_id=second["turnId"])]
         assert "hermes.rewritten" in names
     assert wire(model, 1)[0] == ("user", "edited")
+
+
+async def test_it_lets_another_tab_find_out_that_the_session_was_deleted(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    async with SocketClient(owner) as client, SocketClient(owner) as other:
+        sent = await client.say("first")
+        await client.finished(sent["turnId"])
+        session_id = sent["sessionId"]
+        await other.ok("session.subscribe", sessionId=session_id)
+        await client.ok("session.delete", sessionId=session_id)
+        await other.until(
+            lambda: (
+                other.events(session_id)
+                and other.events(session_id)[-1]["event"].get("name") == "hermes.rewritten"
+            )
+        )
+        assert (await other.refused("session.subscribe", sessionId=session_id))["code"] == (
+            "not_found"
+        )

@@ -11,6 +11,7 @@ from django.utils.module_loading import import_string
 
 from gateway_app.config import gateway_config
 from gateway_app.credentials import create_login_link
+from gateway_app.providers.registry import Providers
 from gateway_app.serving import preflight
 from gateway_app.serving.first_start import ensure_admin, login_address
 from gateway_app.serving.locks import ServingLock
@@ -64,6 +65,7 @@ class Command(BaseCommand):
         database = connection.settings_dict["NAME"]
         layer = "Redis" if settings.ENVIRONMENT.redis_url else "in memory"
         self._say(f"Hermes serves {base_url}")
+        self._say(f"Model: {_model_name(Providers(gateway_config()).site_default)}.")
         self._say(f"Database: {connection.display_name} {database}. Channel layer: {layer}.")
         if not validate_host(
             split_domain_port(urlsplit(base_url).netloc)[0], settings.ALLOWED_HOSTS
@@ -76,6 +78,11 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
+
+
+def _model_name(default: str) -> str:
+    provider, _, model = default.partition(":")
+    return f"{provider}:{model}" if model else f"the default of {provider}"
 
 
 def _base_url(address: str, port: int) -> str:
