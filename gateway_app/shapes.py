@@ -26,6 +26,19 @@ def _without_none(shape: Shape) -> Shape:
     return {name: value for name, value in shape.items() if value is not None}
 
 
+def _sendable(value: Any) -> Any:
+    """JSON as a frame can carry it: a raw writer's lone surrogates are replaced."""
+    if isinstance(value, str):
+        if value.isascii():
+            return value
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [_sendable(item) for item in value]
+    if isinstance(value, dict):
+        return {_sendable(name): _sendable(item) for name, item in value.items()}
+    return value
+
+
 def session_shape(session: Session) -> Shape:
     return {
         "id": str(session.pk),
@@ -53,7 +66,7 @@ def message_shape(message: Message, names: Mapping[int, str]) -> Shape:
             "revision": message.revision,
             "kind": message.kind,
             "state": message.state,
-            "parts": message.parts,
+            "parts": _sendable(message.parts),
             "parentId": message.parent_id and str(message.parent_id),
             "turnId": message.turn_id and str(message.turn_id),
             "author": author_shape(message.author_id, names),

@@ -13,6 +13,7 @@ from gateway_app import credentials
 from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
 from gateway_app.models import ApiToken
+from sessions_app.models import Message
 from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.socket_client import Frame, SocketClient
 
@@ -223,3 +224,28 @@ async def test_it_tells_of_a_restart_and_closes(
     gate.release()
     assert client.closed == 4012
     assert {"type": "draining"} in client.frames
+
+
+async def test_it_shows_a_row_with_a_surrogate_that_stands_alone(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    async with SocketClient(owner) as client:
+        sent = await client.say("hello")
+        await client.finished(sent["turnId"])
+        session_id = sent["sessionId"]
+        await sync_to_async(Message.objects.create)(
+            session_id=session_id,
+            kind="user",
+            parts=[{"type": "text", "text": "half \ud800 of 👍"}],
+        )
+        sent = await client.say("and on", session_id)
+        end = await client.finished(sent["turnId"])
+        assert end["type"] == "RUN_FINISHED"
+        page = await client.ok("session.history", sessionId=session_id)
+        texts = [part.get("text") for row in page["messages"] for part in row["parts"]]
+        assert "half \ufffd of 👍" in texts
+        before = len(client.frames)
+        await client.ok("session.subscribe", sessionId=session_id)
+        await client.until(
+            lambda: any(frame.get("type") == "snapshot" for frame in client.frames[before:])
+        )
