@@ -60,7 +60,7 @@ def test_it_lets_nobody_migrate_beside_it() -> None:
                     refused.append(False)
             else:
                 with connection.cursor() as cursor:
-                    cursor.execute("SELECT pg_try_advisory_lock(%s)", [ADVISORY_KEY])
+                    cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [ADVISORY_KEY])
                     refused.append(not cursor.fetchone()[0])
         except DatabaseInUse:
             refused.append(True)
