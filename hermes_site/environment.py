@@ -152,6 +152,9 @@ def postgres_databases(url: str) -> DatabaseSettings:
             "OPTIONS": {
                 "pool": {"min_size": 0, "max_size": 16, "timeout": 10},
                 "connect_timeout": 5,
+                # prepared statements: what a turn runs is planned once a connection
+                "server_side_binding": True,
+                "prepare_threshold": 3,
                 **dict(parse_qsl(parts.query)),
             },
         }
