@@ -24,11 +24,15 @@ from gateway_app.providers.base import (
 )
 
 MAX_STEPS: Final = 12
+MAX_CALLS: Final = 64
+"""Tool calls in one step."""
+MAX_CHARACTERS: Final = 4_000_000
+"""Text and reasoning of one step; an answer beyond it is a fault of the model or its server."""
 _EMPTY_RETRIES: Final = 1
 
 
-class StepLimit(ProviderError):
-    """The agent called tools too many times in one turn."""
+class TurnLimit(ProviderError):
+    """The turn grew beyond what any answer needs."""
 
     code = "limit"
 
@@ -58,6 +62,7 @@ class Draft:
     reasoning: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     finish: str | None = None
+    characters: int = 0
     text_open: bool = False
     reasoning_open: bool = False
 
@@ -124,7 +129,7 @@ async def run_turn(port: Port) -> Draft:
             return draft
         results = [await port.call_tool(call) for call in draft.calls]
         await port.commit_step(draft, results)
-    raise StepLimit(
+    raise TurnLimit(
         f"The agent used tools {MAX_STEPS} times without an answer and was stopped. "
         "Ask for less at once."
     )
@@ -157,12 +162,23 @@ class _CallPieces:
         return ToolCall(call_id, self.name, "".join(self.arguments) or "{}")
 
 
+def _count(draft: Draft, calls: dict[int, _CallPieces], text: str) -> None:
+    """Raises TurnLimit for a step without end; what came before is kept."""
+    draft.characters += len(text)
+    if draft.characters > MAX_CHARACTERS or len(calls) > MAX_CALLS:
+        raise TurnLimit(
+            "The model did not come to an end and was stopped. What it wrote so far is kept."
+        )
+
+
 def _take(port: Port, draft: Draft, calls: dict[int, _CallPieces], delta: Delta) -> None:
     match delta:
         case TextDelta(text) if text:
+            _count(draft, calls, text)
             draft.text.append(text)
             port.show_text(draft, text)
         case ReasoningDelta(text) if text:
+            _count(draft, calls, text)
             draft.reasoning.append(text)
             port.show_reasoning(draft, text)
         case ToolCallDelta(index, call_id, name, arguments):
@@ -170,6 +186,7 @@ def _take(port: Port, draft: Draft, calls: dict[int, _CallPieces], delta: Delta)
             pieces.id = pieces.id or call_id or ""
             pieces.name = pieces.name or name or ""
             pieces.arguments.append(arguments)
+            _count(draft, calls, arguments)
         case Usage():
             port.count_usage(delta)
         case Finish(reason):

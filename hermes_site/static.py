@@ -47,7 +47,7 @@ class StaticFiles:
         self.app = app
         forever = {prefix + name for name in immutable}
         root.mkdir(parents=True, exist_ok=True)
-        self.files = WhiteNoise(
+        found = WhiteNoise(
             None,
             root=str(root),
             prefix=prefix,
@@ -55,6 +55,8 @@ class StaticFiles:
             immutable_file_test=lambda path, url: url in forever,
             add_headers_function=_add_headers,
         ).files
+        manifest = prefix + ManifestStaticFilesStorage.manifest_name
+        self.files = {url: file for url, file in found.items() if _public(url) and url != manifest}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         file = self.files.get(scope["path"]) if scope["type"] == "http" else None
@@ -67,6 +69,11 @@ class StaticFiles:
             if name in _CONDITIONS
         }
         await _send(await asyncio.to_thread(file.get_response, scope["method"], headers), send)
+
+
+def _public(url: str) -> bool:
+    """Whether a file is for browsers: not one of those that begin with a dot."""
+    return not url.rpartition("/")[2].startswith(".")
 
 
 def _add_headers(headers: Headers, path: str, url: str) -> None:

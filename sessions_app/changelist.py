@@ -39,7 +39,10 @@ class KeysetChangeList(ChangeList):
         field = self.keyset_field
         cursor = request.GET.get(PAGE_VAR, "")
         rows = self.queryset.filter(self._beyond(field, cursor)) if cursor else self.queryset
-        page = list(rows[: self.list_per_page + 1])
+        try:
+            page = list(rows[: self.list_per_page + 1])
+        except OverflowError as exc:  # a number in the address that no SQLite column holds
+            raise IncorrectLookupParameters from exc
         self.is_newest = not cursor
         self.older = None
         if len(page) > self.list_per_page:

@@ -5,12 +5,13 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Length
 
 from gateway_app.event_store import LoggedEvent, decode_body, fold_events, read_events
 from gateway_app.models import Event, Turn
@@ -22,6 +23,9 @@ from sessions_app.models import Message, Session
 from sessions_app.selectors import older_than, visible_to_person
 
 T = TypeVar("T")
+
+PAGE_CHARACTERS: Final = 1_000_000
+"""Text of one page of rows, unless a single row has more."""
 
 
 def own_session(user_id: int, session_id: UUID) -> Session:
@@ -119,9 +123,9 @@ def _page(session_id: UUID, before: str | None, limit: int) -> Shape:
     if before:
         position, pk = _read_cursor(before, int)
         rows = rows.filter(Q(position__lt=position) | Q(position=position, pk__lt=pk))
-    page = list(rows.order_by("-position", "-pk")[: limit + 1])
-    more = len(page) > limit
-    page = page[:limit][::-1]
+    sizes = rows.order_by("-position", "-pk").values_list("pk", Length("parts"))[: limit + 1]
+    wanted, more = _fitting(list(sizes), limit)
+    page = list(Message.objects.filter(pk__in=wanted).order_by("position", "pk"))
     first = page[0] if page else None
     names = author_names([row.author_id for row in page if row.author_id is not None])
     turn_ids = {row.turn_id for row in page if row.turn_id is not None}
@@ -132,6 +136,18 @@ def _page(session_id: UUID, before: str | None, limit: int) -> Shape:
         "before": _cursor(first.position, str(first.pk)) if more and first else None,
         "hasMore": more,
     }
+
+
+def _fitting(sizes: Sequence[tuple[UUID, int]], limit: int) -> tuple[list[UUID], bool]:
+    """The first rows that make a page: at most `limit`, at most PAGE_CHARACTERS, at least one."""
+    wanted: list[UUID] = []
+    total = 0
+    for pk, size in sizes[:limit]:
+        total += size
+        if wanted and total > PAGE_CHARACTERS:
+            break
+        wanted.append(pk)
+    return wanted, len(wanted) < len(sizes)
 
 
 def read_unannounced(*, session_id: UUID, message_ids: Sequence[UUID]) -> list[Shape]:

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 import gateway_app.providers.registry  # noqa: F401  every provider error is defined now
-from gateway_app import agent, consumers, protocol
+from gateway_app import agent, close_codes, protocol
 from gateway_app.config import GatewayConfig
 from gateway_app.errors import GatewayError
 from gateway_app.providers.base import ProviderError
@@ -65,19 +65,16 @@ def test_it_lists_every_error_code() -> None:
 
 
 def test_it_lists_every_reason_of_a_failed_run() -> None:
-    codes = {kind.code for kind in tree(ProviderError)} | {agent.StepLimit.code}
+    codes = {kind.code for kind in tree(ProviderError)} | {agent.TurnLimit.code}
     codes |= set(re.findall(r'Ending\("\w+", "(\w+)"', CODE))
     codes |= set(re.findall(r'run_error\("(\w+)"', CODE))
     assert set(table_words(section(PAGE, "### Why a run failed"))) == codes
 
 
 def test_it_lists_every_close_code() -> None:
-    ours = {value for name, value in vars(consumers).items() if name.isupper() and value in CLOSE}
+    ours = {value for name, value in vars(close_codes).items() if name.isupper()}
     listed = re.findall(r"^\| (\d{4}) ", section(PAGE, "## Close codes"), re.MULTILINE)
     assert {int(code) for code in listed} == ours | {1000}
-
-
-CLOSE: Final = range(4000, 5000)
 
 
 def test_it_lists_every_control_frame() -> None:

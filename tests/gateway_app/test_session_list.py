@@ -70,3 +70,19 @@ def test_it_shows_a_stranger_nothing() -> None:
     session = SessionFactory()
     with pytest.raises(SessionNotFound):
         read_history(user_id=UserFactory().pk, session_id=session.pk, before=None, limit=2)
+
+
+def test_it_ends_a_page_of_long_rows_early() -> None:
+    session = SessionFactory()
+    for number in range(4):
+        MessageFactory(session=session, text=str(number) * 600_000)
+    seen: list[str] = []
+    before = None
+    for _ in range(4):
+        page = read_history(
+            user_id=session.owner_id, session_id=session.pk, before=before, limit=50
+        )
+        assert len(page["messages"]) == 1
+        seen = [page["messages"][0]["parts"][0]["text"][0], *seen]
+        before = page["before"]
+    assert (seen, before) == (["0", "1", "2", "3"], None)

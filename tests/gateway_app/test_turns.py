@@ -466,3 +466,21 @@ async def test_it_lets_another_tab_find_out_that_the_session_was_deleted(
         assert (await other.refused("session.subscribe", sessionId=session_id))["code"] == (
             "not_found"
         )
+
+
+async def test_it_stops_an_answer_that_does_not_end_and_keeps_what_came(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    piece = "x" * 500_000
+    model.script(Script(tokens=[piece] * 12))
+    async with SocketClient(owner) as client:
+        sent = await client.say("go")
+        failed = await client.finished(sent["turnId"])
+        assert (failed["type"], failed["code"]) == ("RUN_ERROR", "limit")
+    rows = await in_database(rows_of, sent["sessionId"])
+    assert [(row[0], row[1]) for row in rows] == [
+        ("user", "active"),
+        ("assistant", "active"),
+        ("notice", "active"),
+    ]
+    assert rows[1][2] == piece * 8
