@@ -184,7 +184,10 @@ class AgentCache:
         agent.signature = profile.signature
         now = self._synchronise(agent, profile)
         agent.forget_sent(now.clock.incarnation)
-        pieces = agent.request(block)
+        with (
+            agent.lock
+        ):  # a receiver may have advanced it since: the pieces are of its own revision
+            pieces, revision = agent.request(block), agent.baseline[0]
         verdict, reason = self._judge(
             agent, pieces, now.loaded, cold=cold, moved=now.moved,
             record=self._record_of_others(agent, generation, last_sent),
@@ -194,9 +197,9 @@ class AgentCache:
             verdict=verdict,
             reason=reason,
             baseline=before,
-            revision=now.clock.revision,
+            revision=revision,
             pieces=pieces,
-            record=agent.mark_sent(pieces, now.clock.revision, generation),
+            record=agent.mark_sent(pieces, revision, generation),
             news=now.news,
             rewritten_from=None if cold else now.rewritten_from,
         )
@@ -263,7 +266,11 @@ class AgentCache:
         """The stored record, where another process (or an earlier life) may have sent last."""
         if agent.sent is not None and generation - agent.sent_generation <= 1:
             return None
-        return last_sent(agent.session_id)
+        record = last_sent(agent.session_id)
+        # another process may have held the session without sending, or this one was fenced
+        # before its own record was stored: then this process still knows the last request
+        own = agent.sent is not None and (record is None or record.revision < agent.sent_revision)
+        return None if own else record
 
     def _judge(
         self,

@@ -108,6 +108,7 @@ class CachedAgent:
     size_bytes: int = 0
     used_at: float = field(default_factory=time.monotonic)
     sent_generation: int = 0
+    sent_revision: int = 0
     sent_incarnation: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
     _orders: dict[UUID, tuple[int, str]] = field(default_factory=dict)
@@ -201,7 +202,7 @@ class CachedAgent:
             extend_digest(digest, pieces[start:])
             self.sent, self._digest, self.compacted = pieces, digest, False
             self.sent_signature, self.sent_generation = self.signature, generation
-            self.sent_incarnation = self.baseline[1]
+            self.sent_revision, self.sent_incarnation = revision, self.baseline[1]
             return SentRecord(revision, len(pieces), digest.hexdigest(), self.signature)
 
 

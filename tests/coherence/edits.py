@@ -231,12 +231,15 @@ def swap_positions(world: World, session_id: UUID, _: Process, pick: Pick) -> No
     row, other = world.row(session_id, pick), world.row(session_id, pick)
     if row is None or other is None or row.id == other.id:
         return
-    with transaction.atomic():
-        rows = Message.objects.filter(session_id=session_id)
-        away = max(one.position for one in world.stored(session_id).rows.values()) + 1
-        rows.filter(pk=row.id).update(position=away)
-        rows.filter(pk=other.id).update(position=row.position)
-        rows.filter(pk=row.id).update(position=other.position)
+    rows = Message.objects.filter(session_id=session_id)
+    away = max(one.position for one in world.stored(session_id).rows.values()) + 1
+    try:
+        with transaction.atomic():
+            rows.filter(pk=row.id).update(position=away)
+            rows.filter(pk=other.id).update(position=row.position)
+            rows.filter(pk=row.id).update(position=other.position)
+    except IntegrityError:
+        require(not world.settle(), "refusal", "half a transaction stands")
     world.settle(several=True)
 
 

@@ -1,7 +1,7 @@
 """Runs the machine over a list of seeds until enough operations were done."""
 
+import itertools
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 from time import monotonic
 
@@ -23,6 +23,7 @@ class Report:
     operations: int
     requests: int
     seconds: float
+    first_seed: int
     seeds: int
     verdicts: dict[tuple[str, str], int]
     by_name: dict[str, int]
@@ -33,7 +34,7 @@ class Report:
         )
         return (
             f"{self.operations} operations, {self.requests} requests in {self.seconds:.0f} s,"
-            f" {self.seeds} seeds from {FIRST_SEED}; verdicts: {verdicts}"
+            f" {self.seeds} seeds from {self.first_seed}; verdicts: {verdicts}"
         )
 
 
@@ -45,29 +46,27 @@ class SeedFailed(AssertionError):
         self.operations = operations
 
 
-def run_machine(*, operations: int, seconds: float = 3600, shrink: bool = False) -> Report:
-    """No invariant broke in so many operations, or so long. Raises SeedFailed."""
+def run_machine(
+    *, operations: int, seconds: float = 3600, first_seed: int = FIRST_SEED, shrink: bool = False
+) -> Report:
+    """No invariant broke in so many operations, or so long. Raises SeedFailed.
+
+    `shrink`: what fails is made small first, which takes minutes.
+    """
     stage, begun, seeds = Stage(), monotonic(), 0
     CoherenceMachine.stage = stage
     try:
-        for number in _seeds():
+        for number in itertools.count(first_seed):
             if stage.operations.total() >= operations or monotonic() - begun > seconds:
                 break
             seeds += 1
             _run_seed(number, stage, shrink=shrink)
         return Report(
-            stage.operations.total(), stage.requests, monotonic() - begun, seeds,
+            stage.operations.total(), stage.requests, monotonic() - begun, first_seed, seeds,
             dict(stage.verdicts), dict(stage.operations),
         )  # fmt: skip
     finally:
         stage.close()
-
-
-def _seeds() -> Iterator[int]:
-    number = FIRST_SEED
-    while True:
-        yield number
-        number += 1
 
 
 def _run_seed(number: int, stage: Stage, *, shrink: bool) -> None:
