@@ -1,7 +1,8 @@
 """One websocket after its handshake: who it is, what it watches, what it may still send."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
@@ -12,15 +13,21 @@ from gateway_app.subscriptions import Subscription
 
 @dataclass(eq=False)
 class Connection:
-    """`close` ends the socket with a close code; `greeted` is set by `hello`."""
+    """`tell` sends a frame past the outbox, `close` ends the socket with a close code; `greeted` is
+    set by `hello`. Times are monotonic.
+    """
 
     host: GatewayHost
     user_id: int
     user_name: str
     credential: Any
     outbox: Outbox
+    tell: Callable[[str], Awaitable[None]]
     close: Callable[[int], Awaitable[None]]
     greeted: bool = False
+    opened_at: float = field(default_factory=monotonic)
+    pinged_at: float = field(default_factory=monotonic)
+    checked_at: float = field(default_factory=monotonic)
 
     def watch(self, session_id: UUID) -> Subscription:
         """A subscription that is attached to the hub but sends nothing until it is started."""

@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-from contextlib import suppress
-from time import monotonic
 from typing import Any, Final
 
 from channels.consumer import AsyncConsumer
 from django.db import DatabaseError
 
-from gateway_app import credentials, protocol
+from gateway_app import protocol
+from gateway_app.close_codes import FAULT, LAGGING, TOO_LARGE
 from gateway_app.connection import Connection
 from gateway_app.errors import GatewayError
 from gateway_app.host import host
@@ -19,13 +18,6 @@ from gateway_app.socket_commands import COMMANDS
 from sessions_app.errors import SessionEnded, SessionError
 
 logger: Final = logging.getLogger(__name__)
-
-REVOKED: Final = 4001
-POLICY: Final = 4008
-TOO_LARGE: Final = 4009
-FAULT: Final = 4011
-RESTART: Final = 4012
-LAGGING: Final = 4013
 
 
 def _size(frame: str | bytes) -> int:
@@ -68,11 +60,12 @@ class GatewayConsumer(AsyncConsumer):
             user_name=user.get_username(),
             credential=self.scope["credential"],
             outbox=outbox,
+            tell=self._send_text,
             close=self._close,
         )
         await self.base_send({"type": "websocket.accept", "subprotocol": protocol.PROTOCOL})
         gateway.connections.add(self._connection)
-        for work in (outbox.run(), self._serve(), self._watch()):
+        for work in (outbox.run(), self._serve()):
             task = asyncio.create_task(work)
             task.add_done_callback(self._report)
             self._tasks.append(task)
@@ -168,38 +161,3 @@ class GatewayConsumer(AsyncConsumer):
             logger.exception("A command broke off")
             text = "Something broke in this server. Send it again."
             return protocol.error(command.id, "internal", text, retryable=True)
-
-    async def _watch(self) -> None:
-        """Closes what does not greet, does not read, or may no longer be here."""
-        connection = self._connection
-        assert connection is not None
-        config, started = connection.host.config, monotonic()
-        checked = pinged = started
-        while True:
-            await asyncio.sleep(1)
-            now, stalled = monotonic(), connection.outbox.stalled_since
-            if not connection.greeted and now - started > config.hello_timeout_s:
-                await self._close(POLICY)
-            if stalled is not None and now - stalled > config.lag_close_s:
-                await self._close(LAGGING)
-            if now - pinged >= config.heartbeat_ping_s:
-                pinged = now
-                connection.outbox.put(protocol.control("ping"))
-            if now - checked >= config.reauthorise_s:
-                checked = now
-                await self._reauthorise(connection)
-
-    async def _reauthorise(self, connection: Connection) -> None:
-        try:
-            # not on a reader: Django drops a web session whose password changed
-            valid = await connection.host.lanes.write(
-                credentials.credential_valid, connection.credential, connection.user_id
-            )
-        except DatabaseError:
-            logger.warning("A socket's credential could not be checked")
-            return
-        if not valid:
-            with suppress(TimeoutError):  # whoever does not read is closed all the same
-                async with asyncio.timeout(1):
-                    await self._send_text(protocol.control("revoked"))
-            await self._close(REVOKED)

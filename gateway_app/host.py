@@ -2,40 +2,29 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any, Final, Protocol
+from collections.abc import Coroutine, Iterable
+from typing import Any, Final
 
 from django.db import DatabaseError
 
 from gateway_app import protocol
 from gateway_app.agent_cache import AgentCache
+from gateway_app.close_codes import RESTART
 from gateway_app.config import GatewayConfig, gateway_config
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_log import EventLog
 from gateway_app.event_store import LoggedEvents, read_last_seqs
 from gateway_app.housekeeping import Housekeeping
-from gateway_app.outbox import Outbox
 from gateway_app.providers.registry import Providers
 from gateway_app.receivers import register_cache
 from gateway_app.services.recovery import find_leased, release_runs
+from gateway_app.socket_watch import OpenSocket, SocketWatch
 from gateway_app.subscriptions import Hub
 from gateway_app.turns.heartbeat import Heartbeat, new_lease_owner
 from gateway_app.turns.runner import TurnRunner
 from gateway_app.wakeups import WakeUps
 
 logger: Final = logging.getLogger(__name__)
-
-_RESTART: Final = 4012
-
-
-class OpenSocket(Protocol):
-    """A socket as the gateway sees it: it is told things, and closed."""
-
-    @property
-    def outbox(self) -> Outbox: ...
-
-    @property
-    def close(self) -> Callable[[int], Awaitable[None]]: ...
 
 
 class PublishingHub(Hub):
@@ -61,6 +50,7 @@ class GatewayHost:
         self.draining = False
         self.connections: set[OpenSocket] = set()
         self.lanes = DatabaseLanes(readers=config.reader_threads, postgres=config.postgres_threads)
+        self._watch = SocketWatch(self.connections, self.lanes, config)
         self.hub = PublishingHub()
         self.cache = AgentCache(
             entries=config.cache_entries,
@@ -109,6 +99,8 @@ class GatewayHost:
         housekeeping = Housekeeping(self.lanes, self.cache, self.config, self.lease_owner)
         self._spawn(heartbeat.run())
         self._spawn(self._poll())
+        self._spawn(self._watch.look_forever())
+        self._spawn(self._watch.authorise_forever())
         self._spawn(housekeeping.run())
         self._spawn(self.providers.warm())
 
@@ -126,7 +118,7 @@ class GatewayHost:
             await self.runner.aclose()
             await self.lanes.write(release_runs, turn_ids=left, lease_owner=self.lease_owner)
         for connection in list(self.connections):
-            await connection.close(_RESTART)
+            await connection.close(RESTART)
 
     async def aclose(self) -> None:
         """Everything has ended; database threads last."""
@@ -134,6 +126,7 @@ class GatewayHost:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._watch.aclose()
         await self.log.aclose()
         if self.hub.wakeups is not None:
             await self.hub.wakeups.aclose()
