@@ -8,12 +8,17 @@ from uuid import UUID
 import msgspec
 from django.db import transaction
 
-from gateway_app.models import Event
+from gateway_app.models import Event, Turn
 from sessions_app import database as db
 from sessions_app.models import Session
 
 _EVENT: Final = Event._meta.db_table
 _SESSION: Final = Session._meta.db_table
+_OF_TURN: Final = (
+    "session_id = %s AND turn_id = %s AND seq >="
+    f" (SELECT t.accepted_seq FROM {Turn._meta.db_table} t WHERE t.id = %s)"
+)
+"""SQL: the log of one turn. Without its last words the session's whole log would be read."""
 _RAW_ROWS: Final = msgspec.json.Decoder(list[tuple[int, msgspec.Raw]])
 
 
@@ -165,9 +170,22 @@ def read_last_seqs(session_ids: Sequence[UUID]) -> dict[UUID, int]:
     return {db.to_uuid(session_id): seq for session_id, seq in found}
 
 
-def decode_body(body: str) -> list[bytes]:
-    """The events of one row of the log."""
-    return [bytes(event) for _, event in _RAW_ROWS.decode(body)]
+def _of_turn(session_id: UUID, turn_id: UUID) -> list[object]:
+    """What _OF_TURN asks for."""
+    return [db.db_uuid(session_id), db.db_uuid(turn_id), db.db_uuid(turn_id)]
+
+
+def read_run_events(session_id: UUID, turn_id: UUID, generation: int) -> list[LoggedEvent]:
+    """Every event of one run so far, in order."""
+    rows = db.rows(
+        f"SELECT body FROM {_EVENT} WHERE {_OF_TURN} AND generation = %s ORDER BY seq",
+        [*_of_turn(session_id, turn_id), generation],
+    )
+    return [
+        LoggedEvent(seq, turn_id, generation, bytes(event))
+        for (body,) in rows
+        for seq, event in _RAW_ROWS.decode(body)
+    ]
 
 
 _CONTENT: Final = {
@@ -216,9 +234,9 @@ def fold_run(session_id: UUID, turn_id: UUID) -> int:
     Rows of a session never overlap: what the run logged between two rows of others stays there.
     """
     rows = db.rows(
-        f"SELECT seq, generation, body FROM {_EVENT} WHERE session_id = %s AND turn_id = %s"
+        f"SELECT seq, generation, body FROM {_EVENT} WHERE {_OF_TURN}"
         f" AND NOT folded ORDER BY seq{db.lock_sql()}",
-        [db.db_uuid(session_id), db.db_uuid(turn_id)],
+        _of_turn(session_id, turn_id),
     )
     if not rows:
         return 0
@@ -237,8 +255,8 @@ def fold_run(session_id: UUID, turn_id: UUID) -> int:
         place = sum(1 for (other,) in others if other < logged.seq)
         segments.setdefault((place, logged.generation), []).append(logged)
     db.execute(
-        f"DELETE FROM {_EVENT} WHERE session_id = %s AND turn_id = %s AND NOT folded",
-        [db.db_uuid(session_id), db.db_uuid(turn_id)],
+        f"DELETE FROM {_EVENT} WHERE {_OF_TURN} AND NOT folded",
+        _of_turn(session_id, turn_id),
     )
     folded = [
         Event(

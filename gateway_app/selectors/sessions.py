@@ -13,9 +13,9 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Length
 
-from gateway_app.event_store import LoggedEvent, decode_body, fold_events, read_events
-from gateway_app.models import Event, Turn
-from gateway_app.selectors.queue import read_queue
+from gateway_app.event_store import fold_events, read_events, read_run_events
+from gateway_app.models import Turn
+from gateway_app.selectors.queue import OPEN, read_queue
 from gateway_app.shapes import Shape, message_shape, session_shape, turn_shapes
 from sessions_app import database as db
 from sessions_app.errors import MessageInvalid, SessionNotFound
@@ -169,18 +169,10 @@ def author_names(user_ids: Sequence[int]) -> dict[int, str]:
 
 def _running(session_id: UUID) -> Shape | None:
     """The running turn and its run's events so far, folded."""
-    turn = (
-        Turn.objects.filter(session_id=session_id, state__in=["running", "waiting_approval"])
-        .values_list("pk", "generation")
-        .first()
-    )
+    turn = Turn.objects.filter(OPEN, session_id=session_id).values_list("pk", "generation").first()
     if turn is None:
         return None
-    rows = Event.objects.filter(session_id=session_id, turn_id=turn[0], generation=turn[1])
-    bodies = rows.order_by("seq").values_list("body", flat=True)
-    logged = [
-        LoggedEvent(0, turn[0], turn[1], event) for body in bodies for event in decode_body(body)
-    ]
+    logged = read_run_events(session_id, *turn)
     events = [json.loads(one.event) for one in fold_events(logged)]
     return {"turnId": str(turn[0]), "events": events}
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from gateway_app import events
 from gateway_app.event_store import LoggedEvents, insert_events
 from gateway_app.models import Turn
-from gateway_app.selectors.queue import read_queue
+from gateway_app.selectors.queue import OPEN, WAITING, read_queue
 from gateway_app.shapes import Shape
 from sessions_app import database as db
 from sessions_app.errors import MessageInvalid, SessionNotFound
@@ -40,16 +40,12 @@ def stop_turn(
         session_id = _lock_own(user_id, session_id, turn_id)
         turns = Turn.objects.filter(session_id=session_id)
         mine = turns.filter(pk=turn_id) if turn_id else turns
-        running = (
-            mine.filter(state__in=["running", "waiting_approval"])
-            .values_list("pk", "generation")
-            .first()
-        )
+        running = mine.filter(OPEN).values_list("pk", "generation").first()
         if running:
             turns.filter(pk=running[0], stop_requested_at=None).update(
                 stop_requested_at=timezone.now()
             )
-        waiting = turns.filter(state__in=["queued", "held"])
+        waiting = turns.filter(WAITING)
         gone = waiting if clear_queue else waiting.filter(pk__in=[turn_id] if turn_id else [])
         changed = gone.update(state="stopped", finished_at=timezone.now(), finish="stopped")
         logged = (log_queue(session_id),) if changed else ()
@@ -79,7 +75,7 @@ def _change_queued(
 ) -> tuple[list[Shape], LoggedEvents]:
     with transaction.atomic(using=db.alias(), savepoint=False):
         session_id = _lock_own(user_id, None, turn_id)
-        waiting = Turn.objects.filter(pk=turn_id, author_id=user_id, state__in=["queued", "held"])
+        waiting = Turn.objects.filter(WAITING, pk=turn_id, author_id=user_id)
         if not change(waiting):
             raise MessageInvalid("This message no longer waits: it was taken up or removed.")
         logged = log_queue(session_id)

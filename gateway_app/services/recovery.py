@@ -11,8 +11,8 @@ from django.db.models.functions import Now
 
 from gateway_app import events
 from gateway_app.config import gateway_config
-from gateway_app.event_store import LoggedEvents, decode_body, insert_events
-from gateway_app.models import Event, Turn
+from gateway_app.event_store import LoggedEvents, insert_events, read_run_events
+from gateway_app.models import Turn
 from gateway_app.services.turns import RunLease
 from gateway_app.shapes import new_message_shape
 from sessions_app import database as db
@@ -22,7 +22,6 @@ from sessions_app.transcript import NewMessage, TranscriptWrite, read_revision, 
 
 _SESSION: Final = Session._meta.db_table
 _TURN: Final = Turn._meta.db_table
-_EVENT: Final = Event._meta.db_table
 _MESSAGE: Final = Message._meta.db_table
 _OPEN: Final = "t.state IN ('queued', 'running')"
 """The words of the partial index `turn_open`, without which SQLite would not use it."""
@@ -150,12 +149,8 @@ def _lock_orphan(orphan: Orphan) -> dict[str, Any] | None:
 
 
 def _read_dead(orphan: Orphan, generation: int) -> DeadRun:
-    rows = db.rows(
-        f"SELECT body FROM {_EVENT} WHERE session_id = %s AND turn_id = %s AND generation = %s"
-        " ORDER BY seq",
-        [db.db_uuid(orphan.session_id), db.db_uuid(orphan.turn_id), generation],
-    )
-    return read_dead_run([event for (body,) in rows for event in decode_body(body)])
+    logged = read_run_events(orphan.session_id, orphan.turn_id, generation)
+    return read_dead_run([one.event for one in logged])
 
 
 def read_dead_run(logged: Sequence[bytes]) -> DeadRun:

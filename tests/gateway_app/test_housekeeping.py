@@ -33,7 +33,7 @@ def content(delta: str) -> bytes:
 def test_it_folds_the_log_of_an_ended_turn_around_the_rows_of_others() -> None:
     session = SessionFactory()
     ended = timezone.now() - timedelta(minutes=2)
-    turn = TurnFactory(session=session, state="completed", finished_at=ended)
+    turn = TurnFactory(session=session, state="completed", finished_at=ended, accepted_seq=1)
     insert_events(session.pk, turn.pk, 1, 2, [b'{"type":"RUN_STARTED"}', content("a")])
     insert_events(session.pk, turn.pk, 1, 3, [content("b")])
     insert_events(session.pk, None, 0, 4, [b'{"type":"CUSTOM","name":"hermes.queue"}'])

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -9,12 +10,13 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from gateway_app.config import GatewayConfig
+from gateway_app.event_store import fold_run
 from gateway_app.host import GatewayHost
 from gateway_app.models import Event, Turn
 from gateway_app.turns.heartbeat import Heartbeat
 from sessions_app.models import BLOCK, Message, Session
 from tests.factories import SessionFactory
-from tests.fake_model_server import FakeModelServer, Script
+from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.socket_client import SocketClient
 from tests.statements import (
     Statement,
@@ -168,3 +170,34 @@ async def test_it_reads_no_table_without_an_index(
     for statement, lines in plans:
         scans = [line for line in lines if re.match(r"SCAN (\w+)", line)]
         assert not [line for line in scans if line.split()[1] in names], (statement.sql, lines)
+
+
+@on_sqlite
+async def test_it_does_no_more_work_around_a_turn_of_a_longer_history(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    """A snapshot amid the answer, a message that waits, a stop, the fold of the ended turn."""
+    steps = {}
+    async with SocketClient(owner) as client:
+        for turns in (2, 2000):
+            session_id = await session_with_history(owner, turns)
+            gate = Gate()
+            model.script(Script(tokens=["one ", "two"], gates={1: gate}))
+            await client.ok("session.subscribe", sessionId=session_id)
+            sent = await client.say("one more", session_id)
+            await client.until(lambda sent=sent: client.text(sent["turnId"]))
+            with steps_of_sqlite() as counted:
+                await client.ok("session.subscribe", sessionId=session_id)
+            with steps_of_sqlite() as queued:
+                await client.say("and another", session_id)
+            with steps_of_sqlite() as stopped:
+                await client.ok("turn.stop", sessionId=session_id, clearQueue=True)
+            gate.release()
+            await client.finished(sent["turnId"])
+            assert await gateway.runner.wait_idle(10)
+            with steps_of_sqlite() as folded:
+                await gateway.lanes.write(fold_run, UUID(session_id), UUID(sent["turnId"]))
+            steps[turns] = [len(one) for one in (counted, queued, stopped, folded)]
+    page = 600  # a snapshot's page is full only where the history is long
+    for short, long, more in zip(steps[2], steps[2000], [page, 0, 0, 0], strict=True):
+        assert 0 < long <= 2 * short + more, steps
