@@ -43,7 +43,6 @@ class GatewayConfig:
     # turns
     max_queued: int = 32
     snapshot_rows: int = 50
-    page_rows: int = 100
     # providers
     connect_timeout_s: float = 10
     first_token_timeout_s: float = 120

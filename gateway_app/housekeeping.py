@@ -48,7 +48,7 @@ class Housekeeping:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(self._config.housekeeping_s)
-            self._cache.sweep()
+            await asyncio.to_thread(self._cache.sweep)  # what it drops is freed there
             for name, job in JOBS.items():
                 if monotonic() < self._due[name]:
                     continue
@@ -56,6 +56,8 @@ class Housekeeping:
                     await self._run_job(name, job)
                 except DatabaseError:
                     logger.warning("A housekeeping job failed", extra={"job": name})
+                except Exception:  # the other jobs go on, and this one is tried again
+                    logger.exception("A housekeeping job broke off", extra={"job": name})
                 self._due[name] = monotonic() + job.every_s
 
     async def _run_job(self, name: str, job: Job) -> None:

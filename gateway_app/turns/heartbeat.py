@@ -4,8 +4,9 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from time import monotonic
+from uuid import UUID
 
 from django.db import DatabaseError
 
@@ -49,6 +50,7 @@ class Heartbeat:
     ) -> None:
         self._runner, self._lanes, self._hub, self._config = runner, lanes, hub, config
         self._renewed_at = monotonic()
+        self._broken: set[UUID] = set()
 
     async def run(self) -> None:
         """Beats for ever; a database that is away is waited for."""
@@ -58,6 +60,8 @@ class Heartbeat:
                 await self.beat()
             except DatabaseError:
                 logger.warning("The heartbeat could not reach the database")
+            except Exception:  # without its beat every turn of this process would lose its lease
+                logger.exception("A heartbeat broke off")
 
     async def beat(self) -> None:
         """One beat: orders, leases, orphans, turns that wait without anyone to start them."""
@@ -66,9 +70,9 @@ class Heartbeat:
         if self._runner.draining or self._config.turns != "inline":
             return
         for orphan in await self._lanes.read(recovery.find_orphans):
-            await self._recover(orphan)
+            await self._take_up(orphan.session_id, self._recover(orphan))
         for session_id in await self._lanes.read(recovery.find_startable):
-            await self._runner.start_next(session_id)
+            await self._take_up(session_id, self._runner.start_next(session_id))
 
     async def recover_at_start(self, leased: Sequence[Orphan]) -> int:
         """Takes over what an earlier process of this machine left; how many turns."""
@@ -78,8 +82,19 @@ class Heartbeat:
             if orphan.lease_owner != self._runner.lease_owner and owner_is_dead(orphan.lease_owner)
         ]
         for orphan in orphans:
-            await self._recover(orphan)
+            await self._take_up(orphan.session_id, self._recover(orphan))
         return len(orphans)
+
+    async def _take_up(self, session_id: UUID, work: Awaitable[object]) -> None:
+        """One session's turn is taken up; a session that cannot be leaves the others alone."""
+        try:
+            await work
+        except Exception:  # whatever is wrong with a session, it is said once
+            if session_id not in self._broken:
+                logger.exception("A turn could not be taken up", extra={"session": session_id})
+            self._broken.add(session_id)
+        else:
+            self._broken.discard(session_id)
 
     async def _obey(self) -> None:
         """Stops runs that a person stopped anywhere, and runs that lost their session."""

@@ -1,0 +1,172 @@
+"""Cases of turns that no other file holds: races, crashes that came long ago, stores that fail."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+import pytest_asyncio
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from gateway_app.host import GatewayHost
+from gateway_app.inbound import Inbound
+from gateway_app.models import Turn
+from gateway_app.services.recovery import release_runs
+from gateway_app.turns.heartbeat import Heartbeat
+from sessions_app.models import Message
+from tests.factories import SessionFactory, TurnFactory
+from tests.fake_model_server import FakeModelServer, Gate, Script
+from tests.gateway_app.coherence.elsewhere import in_database, messages, texts_of
+from tests.socket_client import SocketClient
+from tests.statements import every_connection
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest_asyncio.fixture
+async def other(gateway: GatewayHost) -> AsyncIterator[GatewayHost]:
+    """Another process on the same database; here both share one pool of connections."""
+    host = GatewayHost(replace(gateway.config, postgres_threads=2))
+    await host.start(checkpoint=False)
+    yield host
+    await host.aclose()
+
+
+def inbound(owner: User, text: str) -> Inbound:
+    return Inbound(
+        author_id=owner.pk,
+        author_name=owner.username,
+        client_message_id=text,
+        body_hash="",
+        content=[{"type": "text", "text": text}],
+    )
+
+
+def states_of(session_id: str) -> list[str]:
+    turns = Turn.objects.filter(session_id=session_id).order_by("accepted_seq")
+    return list(turns.values_list("state", flat=True))
+
+
+async def test_it_answers_each_message_that_arrives_as_a_turn_returns(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    """Case E52: neither lost nor answered twice, wherever in the turn's end it arrives."""
+    async with SocketClient(owner) as client:
+        first = await client.say("0")
+        session_id, turn_id = first["sessionId"], first["turnId"]
+        for number in range(1, 25):
+            # one hears the answer's end, the next one a row, the next one the run's end
+            seen = len(client.events(session_id)) + number % 4
+            await client.until(lambda seen=seen: len(client.events(session_id)) >= seen)
+            turn_id = (await client.say(str(number), session_id))["turnId"]
+        await client.finished(turn_id)
+        assert await gateway.runner.wait_idle(10)
+    assert await in_database(states_of, session_id) == ["completed"] * 25
+    rows = await in_database(texts_of, UUID(session_id))
+    said = [text for kind, text in rows if kind == "user"]
+    assert said == [str(number) for number in range(25)]
+    kinds = [kind for kind, _ in rows if kind != "session_meta"]
+    assert kinds == ["user", "assistant"] * 25
+    assert len(model.requests) == 25
+
+
+async def test_it_runs_one_turn_at_a_time_though_two_processes_accept(
+    gateway: GatewayHost, other: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    """Case B3, invariant I4: one thread, one instant, two processes."""
+    async with SocketClient(owner) as client:
+        session_id = UUID((await client.say("first"))["sessionId"])
+        assert await gateway.runner.wait_idle(10)
+    hosts = [gateway, other] * 6
+    accepted = await asyncio.gather(
+        *(host.runner.accept(inbound(owner, f"{place}"), session_id)
+          for place, host in enumerate(hosts))
+    )  # fmt: skip
+    assert sum(one.status == "running" for one in accepted) <= 2
+    for _ in range(30):
+        for host in (gateway, other):
+            assert await host.runner.wait_idle(10)
+            await Heartbeat(host.runner, host.lanes, host.hub, host.config).beat()
+        if set(await in_database(states_of, str(session_id))) == {"completed"}:
+            break
+    assert await in_database(states_of, str(session_id)) == ["completed"] * 13
+    rows = [kind for kind, _ in await in_database(texts_of, session_id) if kind != "session_meta"]
+    assert rows == ["user", "assistant"] * 13
+    assert [len(messages(model, number)) for number in range(13)] == [2 * n + 2 for n in range(13)]
+
+
+async def test_it_does_not_go_on_with_what_was_interrupted_long_ago(
+    gateway: GatewayHost, other: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    """Case F75: three days later the turn is closed, and its history still loads."""
+    gate = Gate()
+    model.script(Script(tokens=["one ", "two"], gates={1: gate}))
+    async with SocketClient(owner) as client:
+        sent = await client.say("long ago")
+        await client.until(lambda: client.text(sent["turnId"]))
+        await gateway.runner.aclose()
+        gate.release()
+        turn = Turn.objects.filter(pk=sent["turnId"])
+        ago = timezone.now() - timedelta(days=3)
+        await in_database(turn.update, started_at=ago)
+        ids = [UUID(sent["turnId"])]
+        await in_database(release_runs, turn_ids=ids, lease_owner=gateway.lease_owner)
+        await Heartbeat(other.runner, other.lanes, other.hub, other.config).beat()
+        assert await other.runner.wait_idle(10)
+        assert await in_database(states_of, sent["sessionId"]) == ["interrupted"]
+        assert len(model.requests) == 1
+        history = await client.ok("session.history", sessionId=sent["sessionId"])
+    rows = [(row["kind"], row["state"]) for row in history["messages"]]
+    assert rows == [("user", "active"), ("assistant", "active"), ("notice", "active")]
+
+
+async def test_it_holds_no_transaction_while_the_model_answers(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    """Case E5: on no connection of the process."""
+    gates = {0: Gate(), 1: Gate()}
+    model.script(Script(tokens=["one ", "two"], gates=gates))
+    async with SocketClient(owner) as client:
+        sent = await client.say("hello")
+        await model.request(0)
+        assert not [one for one in every_connection() if one.in_atomic_block]
+        gates[0].release()
+        await client.until(lambda: client.text(sent["turnId"]))
+        assert not [one for one in every_connection() if one.in_atomic_block]
+        gates[1].release()
+        await client.finished(sent["turnId"])
+
+
+async def test_it_answers_in_a_session_that_nobody_watches(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    """Case G106: a send needs no subscription."""
+    async with SocketClient(owner) as client:
+        sent = await client.ok("message.send", clientMessageId="only", content="hello")
+        assert await gateway.runner.wait_idle(10)
+        assert client.events() == []
+    rows = Message.objects.filter(session_id=sent["sessionId"], kind="assistant")
+    assert await in_database(rows.count) == 1
+
+
+async def test_it_takes_up_the_others_though_one_session_is_broken(
+    gateway: GatewayHost, owner: User
+) -> None:
+    """A row that a bare SQL client wrote wrongly stops neither the heartbeat nor other turns."""
+
+    def wait_in(**session: object) -> str:
+        queued = TurnFactory(
+            session=SessionFactory(owner=owner, **session), state="queued", block=None,
+            started_at=None, finished_at=None,
+        )  # fmt: skip
+        return str(queued.session_id)
+
+    broken = await in_database(wait_in, key="no route at all")
+    whole = await in_database(wait_in)
+    await Heartbeat(gateway.runner, gateway.lanes, gateway.hub, gateway.config).beat()
+    assert await gateway.runner.wait_idle(10)
+    assert await in_database(states_of, whole) == ["completed"]
+    assert await in_database(states_of, broken) == ["queued"]
