@@ -200,13 +200,27 @@ _CONTENT_END: Final = {
 }
 
 
+@dataclass(slots=True)
+class _Content:
+    """The deltas of one message so far, and the last event that held one."""
+
+    place: int
+    last: LoggedEvent
+    event: dict[str, Any]
+    deltas: list[str]
+
+    def joined(self) -> LoggedEvent:
+        whole = msgspec.json.encode(self.event | {"delta": "".join(self.deltas)})
+        return LoggedEvent(self.last.seq, self.last.turn_id, self.last.generation, whole)
+
+
 def fold_events(events: Sequence[LoggedEvent]) -> list[LoggedEvent]:
     """The same events with every message's deltas as one, at the seq of its last delta.
 
     A message that is closed and opened again has one for each time.
     """
-    folded: list[LoggedEvent | None] = []
-    open_content: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
+    folded: list[LoggedEvent | _Content | None] = []
+    open_content: dict[tuple[str, str], _Content] = {}
     for logged in events:
         event = msgspec.json.decode(logged.event)
         field = _CONTENT.get(event["type"])
@@ -216,15 +230,14 @@ def fold_events(events: Sequence[LoggedEvent]) -> list[LoggedEvent]:
             folded.append(logged)
             continue
         key = (event["type"], event[field])
-        if key in open_content:
-            place, earlier = open_content[key]
-            folded[place] = None
-            event["delta"] = earlier["delta"] + event["delta"]
-        open_content[key] = (len(folded), event)
-        folded.append(
-            LoggedEvent(logged.seq, logged.turn_id, logged.generation, msgspec.json.encode(event))
-        )
-    return [logged for logged in folded if logged is not None]
+        content = _Content(len(folded), logged, event, [])
+        if earlier := open_content.get(key):
+            folded[earlier.place] = None
+            content.deltas = earlier.deltas
+        content.deltas.append(event["delta"])
+        open_content[key] = content
+        folded.append(content)
+    return [one.joined() if isinstance(one, _Content) else one for one in folded if one is not None]
 
 
 @transaction.atomic(savepoint=False)
