@@ -173,6 +173,20 @@ class AgentCache:
         Sync; reads on the current thread's connection, in autocommit: one statement when nothing
         moved, two when rows changed. Raises GuardRefused, ConfigChanged.
         """
+        try:
+            return self._guarded(session_id, profile, block, generation, last_sent)
+        except GuardRefused as exc:
+            self._count(Verdict.REFUSE, exc.reason)
+            raise
+
+    def _guarded(
+        self,
+        session_id: UUID,
+        profile: Profile,
+        block: int | None,
+        generation: int,
+        last_sent: Callable[[UUID], SentRecord | None],
+    ) -> GuardedRequest:
         agent = self.get(session_id)
         cold = agent is None
         if agent is None:

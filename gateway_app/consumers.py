@@ -20,6 +20,11 @@ from sessions_app.errors import SessionEnded, SessionError
 logger: Final = logging.getLogger(__name__)
 
 
+def _need_hello(connection: Connection, command: protocol.AnyCommand) -> None:
+    if not connection.greeted and not isinstance(command, protocol.Hello):
+        raise FrameError("unauthenticated", "Say hello first.", command.id)
+
+
 def _size(frame: str | bytes) -> int:
     """Bytes of a frame on the wire."""
     if isinstance(frame, bytes) or frame.isascii():
@@ -115,9 +120,8 @@ class GatewayConsumer(AsyncConsumer):
         """The reply to what needs no waiting; the rest is queued, in order."""
         if isinstance(command, protocol.Ping):
             return protocol.ok(command.id, {"t": command.t})
-        if not connection.greeted and not isinstance(command, protocol.Hello):
-            raise FrameError("unauthenticated", "Say hello first.", command.id)
         if isinstance(command, protocol.Ack):
+            _need_hello(connection, command)
             for session_id, seq in command.acks.items():
                 connection.outbox.acknowledge(session_id, seq)
         elif self._commands.qsize() >= connection.host.config.max_open_commands:
@@ -142,6 +146,7 @@ class GatewayConsumer(AsyncConsumer):
     async def _reply(self, connection: Connection, command: protocol.AnyCommand) -> str | None:
         more: dict[str, Any] = {}
         try:
+            _need_hello(connection, command)
             result = await COMMANDS[type(command)](connection, command)
             return None if result is None else protocol.ok(command.id, result)
         except FrameError as exc:

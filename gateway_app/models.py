@@ -98,7 +98,7 @@ class Turn(models.Model):
     block = models.BigIntegerField(null=True)
     generation = models.BigIntegerField(db_default=0)
     runs = models.PositiveSmallIntegerField(db_default=0)
-    process = models.CharField(max_length=64, blank=True, db_default="")
+    lease_owner = models.CharField(max_length=64, blank=True, db_default="")
     stop_requested_at = models.DateTimeField(null=True)
     # what the guard said
     verdict = models.CharField(max_length=16, blank=True, db_default="")

@@ -134,7 +134,7 @@ def _turn(turn: Turn, number: int | None) -> TurnView:
         facts=facts,
         state=cells.turn_state(turn),
         error=turn.error_message,
-        where=", ".join(filter(None, (turn.model, turn.process, ran))),
+        where=", ".join(filter(None, (turn.model, turn.lease_owner, ran))),
     )
 
 

@@ -119,7 +119,7 @@ class TurnAdmin(KeysetAdmin[Turn]):
             "Run",
             {
                 "fields": (
-                    "block", "generation", "runs", "process", "retry_of", "priority",
+                    "block", "generation", "runs", "lease_owner", "retry_of", "priority",
                     "accepted_seq", "created_at", "started_at", "stop_requested_at",
                     "finished_at",
                 )

@@ -125,7 +125,7 @@ class Migration(migrations.Migration):
                 ('block', models.BigIntegerField(null=True)),
                 ('generation', models.BigIntegerField(db_default=0)),
                 ('runs', models.PositiveSmallIntegerField(db_default=0)),
-                ('process', models.CharField(blank=True, db_default='', max_length=64)),
+                ('lease_owner', models.CharField(blank=True, db_default='', max_length=64)),
                 ('stop_requested_at', models.DateTimeField(null=True)),
                 ('verdict', models.CharField(blank=True, db_default='', max_length=16)),
                 ('reason', models.CharField(blank=True, db_default='', max_length=24)),

@@ -305,7 +305,7 @@ def _take_over(orphan: Orphan, lease_owner: str, again: bool, count: int) -> int
 def _update_turn(turn: Turn, *, stopped: bool, again: bool, generation: int, owner: str) -> None:
     turns = Turn.objects.filter(pk=turn.pk)
     if again:
-        turns.update(generation=generation, runs=turn.runs + 1, process=owner)
+        turns.update(generation=generation, runs=turn.runs + 1, lease_owner=owner)
         return
     state = "stopped" if stopped else "interrupted"
     turns.update(

@@ -192,7 +192,7 @@ def start_waiting(locked: LockedSession, lease_owner: str) -> tuple[RunLease, Lo
     turn_id = db.to_uuid(turn_id)
     db.execute(
         f"UPDATE {_TURN} SET state = 'running', started_at = {db.now_sql()}, block = %s,"
-        " generation = %s, runs = runs + 1, process = %s WHERE id = %s",
+        " generation = %s, runs = runs + 1, lease_owner = %s WHERE id = %s",
         [locked.next_block, locked.run_generation + 1, lease_owner, db.db_uuid(turn_id)],
     )
     return _start_run(
@@ -358,7 +358,8 @@ def _insert_turn(
     running = state == "running"
     inserted = db.execute(
         f"INSERT INTO {_TURN} (id, session_id, state, author_id, client_message_id, body_hash,"
-        " content, when_busy, retry_of, accepted_seq, block, generation, runs, process, started_at)"
+        " content, when_busy, retry_of, accepted_seq, block, generation, runs, lease_owner,"
+        " started_at)"
         " SELECT %s, s.id, %s, %s, %s, %s, %s, %s, %s, s.event_seq + 1, %s, %s, %s, %s,"
         f" {db.now_sql() if running else 'NULL'} FROM {_SESSION} s WHERE s.id = %s"
         " ON CONFLICT (author_id, client_message_id) DO NOTHING",

@@ -249,3 +249,18 @@ async def test_it_shows_a_row_with_a_surrogate_that_stands_alone(
         await client.until(
             lambda: any(frame.get("type") == "snapshot" for frame in client.frames[before:])
         )
+
+
+async def test_it_takes_commands_that_follow_hello_without_waiting(
+    gateway: GatewayHost, owner: User
+) -> None:
+    client = SocketClient(owner)
+    await client.open()
+    await client.send({"id": "early", "type": "session.list"})
+    await client.send({"id": "h", "type": "hello", "protocol": "hermes.v1"})
+    await client.send({"id": "late", "type": "session.list"})
+    await client.until(lambda: "late" in client.replies)
+    assert client.replies["early"]["error"]["code"] == "unauthenticated"
+    assert client.replies["h"]["ok"]
+    assert client.replies["late"]["ok"]
+    await client.leave()

@@ -47,7 +47,7 @@ def pages(hostile) -> list[str]:
         session=session, content=[{"type": "text", "text": hostile}], state="failed",
         error_message=hostile, error_code=hostile[:32], verdict=hostile[:16],
         reason=hostile[:24], worst_verdict="rebuild", worst_reason=hostile[:24],
-        process=hostile, model=hostile, finish=hostile[:24],
+        lease_owner=hostile, model=hostile, finish=hostile[:24],
     )  # fmt: skip
     QueuedTurnFactory(session=session, content=[{"type": "text", "text": hostile}])
     parts = [

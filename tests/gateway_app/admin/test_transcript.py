@@ -112,7 +112,7 @@ def test_it_groups_rows_by_turn_with_its_line(ops_client, session):
     begun(
         session, 2, verdict="rebuild", reason="rewritten", input_tokens=7900, cached_tokens=7426,
         output_tokens=210, cost_usd=Decimal("0.0043"), ttft_ms=412, duration_ms=2840,
-        process="web-1", baseline=78, revision=80,
+        lease_owner="web-1", baseline=78, revision=80,
     )  # fmt: skip
     MessageFactory(session=session, kind="operator", text="[row 99]")
     groups = ops_client.get(url_of(session)).content.decode().split('<section class="h-turn"')[1:]
