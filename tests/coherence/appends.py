@@ -20,7 +20,7 @@ from tests.coherence.edits import words
 from tests.coherence.processes import Process
 from tests.coherence.raw import MESSAGE
 from tests.coherence.truth import require
-from tests.coherence.world import REFUSALS, Operation, Pick, World
+from tests.coherence.world import CONFLICTS, REFUSALS, Operation, Pick, World
 
 KINDS = ("user", "operator", "notice", "assistant", "note", "system")
 
@@ -30,7 +30,7 @@ class _Rollback(Exception):
 
 
 def _new(world: World, pick: Pick) -> NewMessage:
-    sent = world.text() if pick.rarely() else None
+    sent = world.text() if pick.below(3) == 0 else None
     return NewMessage(kind=KINDS[pick.below(len(KINDS))], parts=world.text(pick), sent_parts=sent)
 
 
@@ -185,7 +185,7 @@ def branch_away(world: World, session_id: UUID, process: Process, pick: Pick) ->
 def switch_branch(world: World, session_id: UUID, process: Process, pick: Pick) -> None:
     """Another branch is the active one."""
     if row := world.row(session_id, pick, state="branched"):
-        with world.own(process, session_id, idle=True):
+        with world.own(process, session_id, idle=True, refusals=CONFLICTS):
             select_branch(session_id=session_id, message_id=row.id)
 
 

@@ -4,7 +4,6 @@ import json
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
 
 from sessions_app.fields import dump_json
 from sessions_app.models import BLOCK, Message, Session
@@ -16,12 +15,12 @@ from sessions_app.services import (
     undo_messages,
 )
 from sessions_app.signals import TranscriptRow
-from sessions_app.transcript import NewMessage
+from sessions_app.transcript import NewMessage, write_transcript
 from tests.coherence.oracle import calls_of
 from tests.coherence.processes import Process
 from tests.coherence.raw import MESSAGE
 from tests.coherence.truth import require
-from tests.coherence.world import Operation, Pick, World
+from tests.coherence.world import CONFLICTS, Operation, Pick, World
 
 KINDS = ("user", "assistant", "operator", "notice", "system", "note", "session_meta")
 STATES = ("active", "hidden", "branched", "superseded", "compacted")
@@ -47,6 +46,16 @@ def edit_by_service(world: World, session_id: UUID, process: Process, pick: Pick
         inside = turn is not None and row.position >= turn.run.block * BLOCK
         with world.own(process, session_id, idle=inside):
             edit_message(session_id=session_id, message_id=row.id, parts=words(world, row, pick))
+
+
+def edit_twice(world: World, session_id: UUID, process: Process, pick: Pick) -> None:
+    """One transaction changes one row twice; what it tells is the last."""
+    row = world.row(session_id, pick)
+    if row is None:
+        return
+    with world.own(process, session_id), write_transcript(session_id) as (_, write):
+        write.set_parts(row.id, words(world, row, pick), row.sent_parts)
+        write.set_parts(row.id, words(world, row, pick), row.sent_parts)
 
 
 def edit_raw(world: World, session_id: UUID, _: Process, pick: Pick) -> None:
@@ -167,11 +176,11 @@ def save_stale(world: World, session_id: UUID, process: Process, pick: Pick) -> 
 def change_state(world: World, session_id: UUID, process: Process, pick: Pick) -> None:
     """Some rows leave or return by the service."""
     rows = [row for row in (world.row(session_id, pick) for _ in range(1 + pick.below(3))) if row]
-    with world.own(process, session_id, idle=True):
+    gone = [row.id for row in rows if row.state != "active"]
+    state = "active" if gone else STATES[pick.below(len(STATES))]
+    with world.own(process, session_id, idle=True, refusals=CONFLICTS):
         set_message_state(
-            session_id=session_id,
-            message_ids=[row.id for row in rows],
-            state=STATES[pick.below(len(STATES))],
+            session_id=session_id, message_ids=gone or [row.id for row in rows], state=state
         )
 
 
@@ -258,13 +267,14 @@ def move_session(world: World, session_id: UUID, _: Process, pick: Pick) -> None
 
 
 def shift_all(world: World, session_id: UUID, _: Process, pick: Pick) -> None:
-    """One statement changes every row's words."""
-    rows = Message.objects.filter(session_id=session_id, state="active")
-    rows.update(sent_parts=F("parts"))
+    """One statement changes what is sent for every message of a person."""
+    rows = Message.objects.filter(session_id=session_id, kind="user")
+    rows.update(sent_parts=json.loads(world.text()) if pick.often() else None)
 
 
 EDITS: dict[str, Operation] = {
     "edit: service": edit_by_service,
+    "edit: twice": edit_twice,
     "edit: raw": edit_raw,
     "edit: update()": edit_by_update,
     "edit: save()": edit_by_instance,

@@ -21,7 +21,7 @@ from sessions_app.transcript import NewMessage
 from tests.coherence.processes import Process
 from tests.coherence.raw import SESSION
 from tests.coherence.truth import Violation, require
-from tests.coherence.turns import hold, let_go
+from tests.coherence.turns import begin, hold, let_go, whole_step
 from tests.coherence.world import OpenTurn, Operation, Pick, World
 
 
@@ -61,13 +61,17 @@ def _expire(world: World, session_id: UUID) -> None:
     world.client.run(f"UPDATE {SESSION} SET lease_expires_at = NULL WHERE id = %s", [session_id])
 
 
-def release(world: World, session_id: UUID, _: Process, __: Pick) -> None:
-    """A drain gives up its run; the process lives on."""
+def release(world: World, session_id: UUID, process: Process, pick: Pick) -> None:
+    """A drain gives up its run; the process lives on, and may be the one that takes it again."""
     turn = world.turns.get(session_id)
-    if turn is not None and not turn.orphaned:
-        owner = turn.process.lease_owner
-        release_runs(turn_ids=[turn.run.turn_id], lease_owner=owner)
-        turn.orphaned = True
+    if turn is None or turn.orphaned:
+        return
+    if pick.below(2):
+        _show(turn)
+    release_runs(turn_ids=[turn.run.turn_id], lease_owner=turn.process.lease_owner)
+    turn.orphaned = True
+    if pick.below(2):
+        recover(world, session_id, turn.process if pick.below(2) else process, pick)
 
 
 def recover(world: World, _: UUID, process: Process, pick: Pick) -> None:
@@ -165,7 +169,7 @@ def reconfigure(world: World, session_id: UUID, process: Process, pick: Pick) ->
         )
 
 
-def restore(world: World, session_id: UUID, _: Process, pick: Pick) -> None:
+def restore(world: World, session_id: UUID, process: Process, pick: Pick) -> None:
     """A session is deleted for good and inserted again under its id, as a backup or an older one.
 
     Its revision ends exactly where it was: only the incarnation tells the two apart.
@@ -194,6 +198,9 @@ def restore(world: World, session_id: UUID, _: Process, pick: Pick) -> None:
     now = world.stored(session_id)
     require(now.incarnation != before.incarnation, "I1 incarnation", "it survived a restore")
     require(now.revision == before.revision, "I1 restore", "the revision is not the old one")
+    begin(world, session_id, process, pick)
+    if session_id in world.turns:
+        whole_step(world, session_id, pick)
 
 
 LIVES: dict[str, Operation] = {

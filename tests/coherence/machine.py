@@ -105,17 +105,23 @@ class CoherenceMachine(RuleBasedStateMachine):
         session_id, process = world.sessions[place[0]], world.processes[place[1]]
         race(world, session_id, process, Pick(pick), moves)
 
-    @rule(name=st.sampled_from(sorted(APPENDS)), place=PLACES, pick=PICKS)
-    def somebody_adds(self, name: str, place: tuple[int, int], pick: int) -> None:
+    @rule(name=st.sampled_from(sorted(APPENDS)), place=PLACES, pick=PICKS, turn=st.booleans())
+    def somebody_adds(self, name: str, place: tuple[int, int], pick: int, turn: bool) -> None:
         self.operate(name, place, pick)
+        if turn:
+            self.whole_turn(place, pick, [], 1)
 
-    @rule(name=st.sampled_from(sorted(EDITS)), place=PLACES, pick=PICKS)
-    def somebody_edits(self, name: str, place: tuple[int, int], pick: int) -> None:
+    @rule(name=st.sampled_from(sorted(EDITS)), place=PLACES, pick=PICKS, turn=st.booleans())
+    def somebody_edits(self, name: str, place: tuple[int, int], pick: int, turn: bool) -> None:
         self.operate(name, place, pick)
+        if turn:
+            self.whole_turn(place, pick, [], 1)
 
-    @rule(place=PLACES, pick=PICKS)
-    def a_favourite(self, place: tuple[int, int], pick: int) -> None:
+    @rule(place=PLACES, pick=PICKS, turn=st.booleans())
+    def a_favourite(self, place: tuple[int, int], pick: int, turn: bool) -> None:
         self.operate(FAVOURITE, place, pick)
+        if turn:
+            self.whole_turn(place, pick, [], 1)
 
     @rule(name=st.sampled_from([*sorted(LIVES), "spoil"]), place=PLACES, pick=PICKS)
     def a_life_changes(self, name: str, place: tuple[int, int], pick: int) -> None:

@@ -24,8 +24,10 @@ from tests.coherence.processes import GuardSeam, Process, Signals
 from tests.coherence.raw import MESSAGE, SESSION, RawClient
 from tests.coherence.truth import Baseline, StoredSession, Truth, require
 
-REFUSALS = (SessionError, IntegrityError)
-"""What a service or a constraint may answer; then nothing has changed."""
+REFUSALS: tuple[type[Exception], ...] = (SessionError,)
+"""What a service may answer; then nothing has changed."""
+CONFLICTS = (*REFUSALS, IntegrityError)
+"""Where rows return to places that others may have taken, the constraint may answer."""
 
 
 class Pick:
@@ -177,7 +179,13 @@ class World:
 
     @contextmanager
     def own(
-        self, process: Process, session_id: UUID, *, fits: bool = True, idle: bool = False
+        self,
+        process: Process,
+        session_id: UUID,
+        *,
+        fits: bool = True,
+        idle: bool = False,
+        refusals: tuple[type[Exception], ...] = REFUSALS,
     ) -> Iterator[None]:
         """A service writes in this process. A warm agent that was level is level after it.
 
@@ -187,7 +195,7 @@ class World:
         level = agent is not None and agent.baseline == before and process.warm
         others = [one for one in self.sessions if one != session_id]
         stood = [self.stored(one) for one in others]
-        with self.signals.of(process), suppress_refusals(self):
+        with self.signals.of(process), suppress_refusals(self, refusals):
             yield
         changed = self.settle()
         busy = idle and session_id in self.turns
@@ -236,11 +244,13 @@ class World:
 
 
 @contextmanager
-def suppress_refusals(world: World) -> Iterator[None]:
+def suppress_refusals(
+    world: World, refusals: tuple[type[Exception], ...] = REFUSALS
+) -> Iterator[None]:
     """A refusal is an answer; it leaves everything as it was."""
     try:
         yield
-    except REFUSALS as exc:
+    except refusals as exc:
         changed = world.truth.look()
         require(not changed, "refusal", f"{type(exc).__name__} left something behind")
 

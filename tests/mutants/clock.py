@@ -168,17 +168,17 @@ def _() -> None:
 
 @mutant("a row without a position goes into the last block")
 def _() -> None:
-    last = "(SELECT max(m.position) + 1 FROM {} m WHERE m.session_id = NEW.session_id)"
+    last = (
+        f"(SELECT max(m.position) + 1 FROM {clock.MESSAGE} m WHERE m.session_id = NEW.session_id)"
+    )
+    own = f"coalesce(block, 1) * {clock.BLOCK} + 1"
+    end = ";\n  END IF;\n  NEW.revision := coalesce(base, 0)"
     rewrite(
         {"hermes_message_insert": (
             "position = CASE NEW.position WHEN 0 THEN coalesce(\n",
-            f"position = CASE NEW.position WHEN 0 THEN coalesce({last.format(clock.MESSAGE)},\n",
+            f"position = CASE NEW.position WHEN 0 THEN coalesce({last},\n",
         )},
-        {"hermes_message_stamp": (
-            "RETURNING next_block - 1 INTO block;\n    NEW.position := coalesce(block, 1)",
-            "RETURNING next_block - 1 INTO block;\n    NEW.position :="
-            f" coalesce({last.format(clock.MESSAGE)}, coalesce(block, 1)",
-        )},
+        {"hermes_message_stamp": (own + end, f"coalesce({last}, {own}){end}")},
     )  # fmt: skip
 
 
