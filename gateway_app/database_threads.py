@@ -103,7 +103,7 @@ class DatabaseLanes:
         return future
 
     def _serve(self, queue: SimpleQueue[_Job | None], alias: str, checkpointed: bool) -> None:
-        db.read_only_thread(alias)
+        db.own_thread(alias)
         if checkpointed:
             with connection.cursor() as cursor:
                 cursor.execute("PRAGMA wal_autocheckpoint=0")
