@@ -4,9 +4,10 @@ Pure async: it knows its port and the provider, and neither Django nor sockets. 
 have seen so far stands in the `Draft`, so that whoever stops the loop can keep it.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Final, Protocol, cast
 from uuid import UUID
 
@@ -142,7 +143,7 @@ async def _model_step(port: Port, taken: set[str]) -> Draft:
     stream = cast("Any", port.stream(request))
     async with aclosing(stream):
         async for batch in stream:
-            for delta in batch:
+            for delta in _joined(batch) if len(batch) > 1 else batch:
                 _take(port, draft, calls, delta)
     draft.calls = [calls[index].whole(f"{draft.message_id.hex[-12:]}_{index}", taken)
                    for index in sorted(calls)]  # fmt: skip
@@ -160,6 +161,15 @@ class _CallPieces:
         call_id = self.id if self.id and self.id not in taken else f"call_{own}"
         taken.add(call_id)
         return ToolCall(call_id, self.name, "".join(self.arguments) or "{}")
+
+
+def _joined(batch: Sequence[Delta]) -> Iterator[Delta]:
+    """The same deltas, with texts that follow one another as one."""
+    for kind, run in groupby(batch, type):
+        if kind is TextDelta or kind is ReasoningDelta:
+            yield kind("".join(delta.text for delta in cast("Iterator[TextDelta]", run)))
+        else:
+            yield from run
 
 
 def _count(draft: Draft, calls: dict[int, _CallPieces], text: str) -> None:

@@ -58,7 +58,8 @@ class RunLog:
             self._close_content()
             self._content = (build, message_id)
         self._deltas.append(delta)
-        self._log.want(self, urgent=urgent)
+        if urgent or len(self._deltas) == 1:  # with more, it is wanted already
+            self._log.want(self, urgent=urgent)
 
     def _close_content(self) -> None:
         if self._content is not None and self._deltas:

@@ -68,6 +68,9 @@ class LiveRun:
         if closing := self.close_items():  # a blank answer, which is asked for again
             self.log.add(*closing)
         self.draft = Draft(new_id())
+        self._text_name = str(self.draft.message_id)
+        self._reasoning = events.reasoning_id(self.draft.message_id)
+        self._reasoning_name = str(self._reasoning)
         return self.draft
 
     async def next_request(self) -> ModelRequest:
@@ -106,19 +109,19 @@ class LiveRun:
     def show_text(self, draft: Draft, text: str) -> None:
         first = self._first_delta()
         if draft.reasoning_open:
-            self.log.add(*events.reasoning_end(events.reasoning_id(draft.message_id)))
+            self.log.add(*events.reasoning_end(self._reasoning))
             draft.reasoning_open = False
         if not draft.text_open:
             draft.text_open = True
             self.log.add(events.text_start(draft.message_id))
-        self.log.add_content(text_content, str(draft.message_id), text, urgent=first)
+        self.log.add_content(text_content, self._text_name, text, urgent=first)
 
     def show_reasoning(self, draft: Draft, text: str) -> None:
-        first, span = self._first_delta(), events.reasoning_id(draft.message_id)
+        first = self._first_delta()
         if not draft.reasoning_open:
             draft.reasoning_open = True
-            self.log.add(*events.reasoning_start(span))
-        self.log.add_content(reasoning_content, str(span), text, urgent=first)
+            self.log.add(*events.reasoning_start(self._reasoning))
+        self.log.add_content(reasoning_content, self._reasoning_name, text, urgent=first)
 
     def count_usage(self, usage: Usage) -> None:
         record = self.record
