@@ -152,8 +152,8 @@ class EventLog:
                     pass
             self._urgent.clear()
             self._wanted.clear()
-            await self._flush()
             self._last_flush = monotonic()
+            await self._flush()
 
     async def _flush(self) -> None:
         ready, self._dirty = [log for log in self._dirty if log], {}
