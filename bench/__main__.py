@@ -6,6 +6,7 @@ in the same run. Latencies of a busy machine say little; ratios within the run a
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -33,8 +34,11 @@ def measure(size: Size, postgres_url: str | None, redis_url: str | None) -> list
         if lacks:
             rows.append(skipped(what, lacks))
             return
-        say(what)
-        rows.extend(work())
+        say(f"{time.monotonic() - began:4.0f} s  {what}")
+        try:
+            rows.extend(work())
+        except subprocess.SubprocessError as exc:
+            rows.append(skipped(what, f"{type(exc).__name__}: see above"))
 
     with ExitStack() as stack:
         direct = stack.enter_context(servers.model_server())
@@ -56,9 +60,11 @@ def measure(size: Size, postgres_url: str | None, redis_url: str | None) -> list
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    env = os.environ.get
     parser.add_argument("--quick", action="store_true", help="under 90 s, with fewer repeats")
-    parser.add_argument("--postgres", default=os.environ.get("DATABASE_URL") or None, metavar="URL")
-    parser.add_argument("--redis", default=os.environ.get("REDIS_URL") or None, metavar="URL")
+    made = "a server where a database may be made, and dropped again"
+    parser.add_argument("--postgres", metavar="URL", default=env("DATABASE_URL"), help=made)
+    parser.add_argument("--redis", metavar="URL", default=env("REDIS_URL"))
     options = parser.parse_args()
     if (options.postgres or "").startswith("sqlite"):
         options.postgres = None

@@ -48,10 +48,14 @@ class Load:
     async def opened(self, count: int, model: str, *, warm: bool = True) -> list[Client]:
         """Clients in conversations that have had their first turn."""
         clients = [self.client() for _ in range(count)]
-        for client in clients:
+
+        async def open_one(client: Client) -> None:
             await client.open(model)
             if warm:
                 await client.turn()
+
+        for start in range(0, count, 10):
+            await asyncio.gather(*map(open_one, clients[start : start + 10]))
         return clients
 
     async def close(self, clients: list[Client]) -> None:
@@ -72,16 +76,27 @@ class Load:
             await client.close()
         return figures(later, used) | {"first_ttft_ms": [turn.ttft_ms for turn in first]}
 
-    async def burst(self) -> dict[str, Any]:
-        """50 turns that begin together, several times."""
+    async def crowd(self) -> dict[str, Any]:
+        """50 clients: their turns begin together, several times; then each without a pause."""
         clients = await self.opened(50, "t200")
-        turns: list[Turn] = []
+        burst: list[Turn] = []
         before = cpu_s(self.pid)
         for _ in range(self.count):
-            turns += await asyncio.gather(*(client.turn() for client in clients))
-        used = cpu_s(self.pid) - before
+            burst += await asyncio.gather(*(client.turn() for client in clients))
+        middle, began, turns = cpu_s(self.pid), time.perf_counter(), list[Turn]()
+
+        async def work(client: Client) -> None:
+            while time.perf_counter() < began + self.seconds:
+                turns.append(await client.turn())
+
+        await asyncio.gather(*map(work, clients))
+        took, used = time.perf_counter() - began, cpu_s(self.pid) - middle
         await self.close(clients)
-        return figures(turns, used)
+        tokens_s = sum(turn.tokens for turn in turns) / took
+        return {
+            "burst": figures(burst, middle - before),
+            "saturated": figures(turns, used) | {"tokens_s": tokens_s},
+        }
 
     async def beside(self) -> dict[str, Any]:
         """Turns one after another while 10 others stream at 83 tokens a second."""
@@ -97,23 +112,6 @@ class Load:
         await asyncio.gather(*streams)
         await self.close([client, *streaming])
         return figures(turns, 0)
-
-    async def saturate(self) -> dict[str, Any]:
-        """50 clients, each with its next turn as soon as the last one is over."""
-        clients = await self.opened(50, "t200")
-        turns: list[Turn] = []
-        began = time.perf_counter()
-
-        async def work(client: Client) -> None:
-            while time.perf_counter() < began + self.seconds:
-                turns.append(await client.turn())
-
-        before = cpu_s(self.pid)
-        await asyncio.gather(*map(work, clients))
-        took, used = time.perf_counter() - began, cpu_s(self.pid) - before
-        await self.close(clients)
-        tokens = sum(turn.tokens for turn in turns)
-        return figures(turns, used) | {"tokens_s": tokens / took, "core": used / took}
 
     async def paced(self) -> dict[str, Any]:
         """Many streams at 83 tokens a second, begun within two; measured while all of them run."""

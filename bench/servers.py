@@ -12,6 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
 
 ROOT = Path(__file__).resolve().parent.parent
 START_S = 60
@@ -109,6 +112,18 @@ def hermes_environment(folder: Path, model_url: str, **more: str) -> dict[str, s
         "DJANGO_SETTINGS_MODULE": "hermes_site.settings",
         **more,
     }
+
+
+@contextmanager
+def scratch_database(url: str) -> Iterator[str]:
+    """The URL of a new database on that PostgreSQL server; it is dropped at the end."""
+    name = f"hermes_bench_{os.getpid()}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+        try:
+            yield urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+        finally:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 @contextmanager

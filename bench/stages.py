@@ -51,24 +51,21 @@ class Rounds:
 
     def measure(self, targets: Sequence[tuple[str, Target]], size: Size) -> None:
         """Every scenario on every target in turn, so that a busy minute hits them all."""
-        orders: list[tuple[str, Figures]] = [
-            ("single", {"count": size.conversations}),
-            ("beside", {"seconds": size.beside_s}),
-            ("burst", {"count": size.bursts}),
-            ("saturate", {"seconds": size.saturate_s}),
-        ]
         began = time.monotonic()
         while len(self.found) < size.rounds:
             if self.found and time.monotonic() - began > size.rounds_s:
                 return
-            self.found.append(
-                {
-                    (scenario, name): target.load(scenario, **order)
-                    for scenario, order in orders
-                    for name, target in targets
-                    if name != "lean" or scenario in {"burst", "saturate"}
-                }
-            )
+            found = {}
+            for name, target in targets:
+                if name != "lean":
+                    found["single", name] = target.load("single", count=size.conversations)
+            for name, target in targets:
+                if name != "lean":
+                    found["beside", name] = target.load("beside", seconds=size.beside_s)
+            for name, target in targets:
+                crowd = target.load("crowd", count=size.bursts, seconds=size.saturate_s)
+                found |= {(scenario, name): figures for scenario, figures in crowd.items()}
+            self.found.append(found)
 
     def of(self, pick: Callable[[dict[tuple[str, str], Figures]], float]) -> float:
         return median([pick(found) for found in self.found])
@@ -120,8 +117,8 @@ def comparisons(rounds: Rounds) -> list[Row]:
     beside = f"the relay adds {added('beside', 'relay'):.1f} ms there"
     ttft = " / ".join(f"{value('burst', name, 'ttft_ms', 0.5):.0f}"
                       for name in ("direct", "relay", "hermes"))  # fmt: skip
-    lean = f"beside the leanest relay {ratio('saturate', 'cpu_token_us', None, 'lean'):.2f}x"
-    speed = f"leanest relay: {ratio('saturate', 'tokens_s', None, 'lean'):.2f}x"
+    lean = f"beside the leanest relay {ratio('saturated', 'cpu_token_us', None, 'lean'):.2f}x"
+    speed = f"leanest relay: {ratio('saturated', 'tokens_s', None, 'lean'):.2f}x"
     alone = value("single", "hermes", "cpu_turn_ms")
     many = value("burst", "hermes", "cpu_turn_ms")
     return [
@@ -133,14 +130,14 @@ def comparisons(rounds: Rounds) -> list[Row]:
         at_most("time to first token, 50 at once, p95", 1.2, ratio("burst", "ttft_ms", 0.95),
                 "x relay"),
         Row("whole turn, 50 at once, p50", "", f"{ratio('burst', 'total_ms', 0.5):.2f}x relay"),
-        at_most("CPU a token, stored, saturated", 0.75, ratio("saturate", "cpu_token_us", None),
-                "x relay", f"{value('saturate', 'hermes', 'cpu_token_us'):.0f} us; {lean}"),
+        at_most("CPU a token, stored, saturated", 0.75, ratio("saturated", "cpu_token_us", None),
+                "x relay", f"{value('saturated', 'hermes', 'cpu_token_us'):.0f} us; {lean}"),
         at_most("CPU a stored turn", 10, max(alone, many), " ms",
                 f"{alone:.1f} one after another, {many:.1f} at 50; relay"
                 f" {value('single', 'relay', 'cpu_turn_ms'):.1f},"
                 f" {value('burst', 'relay', 'cpu_turn_ms'):.1f}"),
-        at_least("tokens a second, saturated", 2, ratio("saturate", "tokens_s", None), "x relay",
-                 f"{value('saturate', 'hermes', 'tokens_s'):,.0f} of Hermes; {speed}"),
+        at_least("tokens a second, saturated", 2, ratio("saturated", "tokens_s", None), "x relay",
+                 f"{value('saturated', 'hermes', 'tokens_s'):,.0f} of Hermes; {speed}"),
     ]  # fmt: skip
 
 
@@ -189,15 +186,17 @@ def appends(model_url: str, size: Size) -> list[Row]:
 
 def postgres(direct: Target, url: str, size: Size) -> list[Row]:
     """What Hermes on PostgreSQL adds to the first token."""
-    with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder:
-        env = servers.hermes_environment(Path(folder), direct.url, DATABASE_URL=url)
-        with servers.hermes(env) as hermes:
-            added, cpu = [], []
-            for _ in range(size.rounds):
-                alone = direct.load("single", count=size.conversations)
-                found = hermes.load("single", count=size.conversations)
-                added.append(median(found["ttft_ms"]) - median(alone["ttft_ms"]))
-                cpu.append(found["cpu_turn_ms"])
+    with ExitStack() as stack:
+        url = stack.enter_context(servers.scratch_database(url))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hermes-bench-")))
+        env = servers.hermes_environment(folder, direct.url, DATABASE_URL=url)
+        hermes = stack.enter_context(servers.hermes(env))
+        added, cpu = [], []
+        for _ in range(size.rounds):
+            alone = direct.load("single", count=size.conversations)
+            found = hermes.load("single", count=size.conversations)
+            added.append(median(found["ttft_ms"]) - median(alone["ttft_ms"]))
+            cpu.append(found["cpu_turn_ms"])
     note = f"CPU a turn {median(cpu):.1f} ms"
     return [at_most("added on PostgreSQL", 14, median(added), " ms", note)]
 
@@ -220,7 +219,7 @@ def other_process(model_url: str, redis_url: str, size: Size) -> list[Row]:
     ]  # fmt: skip
 
 
-def prompt(model_url: str, size: Size) -> list[Row]:
+def prompt(model_url: str) -> list[Row]:
     """The fixed part of every request of the default agent."""
     env = servers.hermes_environment(Path(), model_url)
     kb = servers.run_json(["-m", "bench.committed", "prompt"], env) / 1024
