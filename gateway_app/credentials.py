@@ -152,6 +152,7 @@ def peek_login_link(secret: str) -> User | None:
 
 def redeem_login_link(secret: str) -> User | None:
     """Whom the link logs in; of any number of calls with one secret, one gets the user."""
-    user = peek_login_link(secret)
-    won = _open_links(secret).update(used_at=timezone.now())
-    return user if won else None
+    user, now = peek_login_link(secret), timezone.now()
+    # one table only: with a join PostgreSQL would let two calls that wait for the row both win
+    unused = LoginLink.objects.filter(hash=_hash(secret), used_at=None, expires_at__gt=now)
+    return user if user and unused.update(used_at=now) else None
