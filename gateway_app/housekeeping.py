@@ -29,9 +29,13 @@ _JOB_S: Final = 60
 
 @dataclass(frozen=True)
 class Job:
-    """`find` reads what is due (at most a batch), `act` changes it, each where it may."""
+    """`find` reads what is due (at most a batch), `act` changes it, each where it may.
+
+    `act` gets at most `at_once`: turns wait behind it where there is one writer.
+    """
 
     every_s: float
+    at_once: int
     find: Callable[[], Sequence[Any]]
     act: Callable[[Sequence[Any]], None]
 
@@ -65,7 +69,8 @@ class Housekeeping:
         while found := await self._lanes.read(job.find):
             if not await self._lanes.write(take_job, name, self._owner):
                 return
-            await self._lanes.write(job.act, found)
+            for start in range(0, len(found), job.at_once):
+                await self._lanes.write(job.act, found[start : start + job.at_once])
 
 
 def take_job(name: str, owner: str) -> bool:
@@ -146,9 +151,9 @@ def delete_links(links: Sequence[int]) -> None:
 
 
 JOBS: Final[dict[str, Job]] = {
-    "fold": Job(15, find_unfolded_turns, fold_turns),
-    "old_events": Job(600, find_old_events, delete_events),
-    "surplus_events": Job(600, find_surplus_events, delete_events),
-    "purge": Job(3600, find_purgeable_sessions, purge_sessions),
-    "login_links": Job(3600, find_dead_links, delete_links),
+    "fold": Job(15, 1, find_unfolded_turns, fold_turns),
+    "old_events": Job(600, 100, find_old_events, delete_events),
+    "surplus_events": Job(600, 100, find_surplus_events, delete_events),
+    "purge": Job(3600, 1, find_purgeable_sessions, purge_sessions),
+    "login_links": Job(3600, 100, find_dead_links, delete_links),
 }

@@ -1,5 +1,6 @@
 """The state machine: every operation is a rule, and a turn has others' operations in its midst."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
@@ -26,9 +27,8 @@ BESIDE = st.lists(
 )
 
 
-RACES = st.one_of(
-    st.lists(st.sampled_from(MOVES), min_size=1, max_size=6), st.sampled_from(PATTERNS)
-)
+CHANGES = st.sampled_from([*sorted(EDITS), "delete: service"])
+RACES = st.lists(st.sampled_from(MOVES), min_size=1, max_size=6)
 
 
 class CoherenceMachine(RuleBasedStateMachine):
@@ -100,10 +100,15 @@ class CoherenceMachine(RuleBasedStateMachine):
             self.operate("step", place, pick + number)
 
     @rule(place=PLACES, pick=PICKS, moves=RACES)
-    def race_the_guard(self, place: tuple[int, int], pick: int, moves: list[str]) -> None:
+    def race_the_guard(self, place: tuple[int, int], pick: int, moves: Sequence[str]) -> None:
         world = self.world
         session_id, process = world.sessions[place[0]], world.processes[place[1]]
         race(world, session_id, process, Pick(pick), moves)
+
+    @rule(place=PLACES, pick=PICKS, moves=st.sampled_from(PATTERNS))
+    def race_by_pattern(self, place: tuple[int, int], pick: int, moves: Sequence[str]) -> None:
+        self.quiet_turns(place, pick)
+        self.race_the_guard(place, pick, moves)
 
     @rule(name=st.sampled_from(sorted(APPENDS)), place=PLACES, pick=PICKS, turn=st.booleans())
     def somebody_adds(self, name: str, place: tuple[int, int], pick: int, turn: bool) -> None:
@@ -111,7 +116,7 @@ class CoherenceMachine(RuleBasedStateMachine):
         if turn:
             self.whole_turn(place, pick, [], 1)
 
-    @rule(name=st.sampled_from(sorted(EDITS)), place=PLACES, pick=PICKS, turn=st.booleans())
+    @rule(name=CHANGES, place=PLACES, pick=PICKS, turn=st.booleans())
     def somebody_edits(self, name: str, place: tuple[int, int], pick: int, turn: bool) -> None:
         self.operate(name, place, pick)
         if turn:

@@ -1,12 +1,16 @@
 """Housekeeping: what each job finds and does, and that one process does it at a time."""
 
+import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
 from gateway_app import housekeeping
+from gateway_app.config import GatewayConfig
 from gateway_app.event_store import insert_events, read_events
+from gateway_app.host import GatewayHost
 from gateway_app.models import Event, LoginLink, Turn
 from sessions_app import database as db
 from sessions_app.models import Message, Session
@@ -15,6 +19,18 @@ from tests.factories import EventFactory, MessageFactory, SessionFactory, TurnFa
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LONG_AGO = timedelta(days=400)
+
+
+@pytest.fixture
+def config(config: GatewayConfig) -> GatewayConfig:
+    return replace(config, housekeeping_s=0.01)
+
+
+@pytest.fixture
+def ended_turns(transactional_db: None) -> None:
+    """More turns to fold than one look finds."""
+    for turn in TurnFactory.create_batch(60, finished_at=timezone.now() - LONG_AGO):
+        insert_events(turn.session_id, turn.pk, 1, 1, [content("a")])
 
 
 def run(name: str) -> int:
@@ -49,6 +65,12 @@ def test_it_leaves_the_log_of_a_turn_that_just_ended() -> None:
     turn = TurnFactory(state="completed", finished_at=timezone.now())
     insert_events(turn.session_id, turn.pk, 1, 1, [content("a")])
     assert run("fold") == 0
+
+
+async def test_it_comes_to_the_end_of_a_job(ended_turns: None, gateway: GatewayHost) -> None:
+    async with asyncio.timeout(20):
+        while await gateway.lanes.read(housekeeping.find_unfolded_turns):
+            pass
 
 
 def test_it_drops_events_that_are_too_old() -> None:
