@@ -57,7 +57,7 @@ def main() -> int:
                 f"{job.mutant[:58]:58} {job.database:10} {caught[:22]:22}"
                 f" {outcome.seconds:5.1f} {outcome.operations:10}"
                 f"{'  harmless: ' + reason if reason and not outcome.caught else ''}"
-                f"{'  ' + outcome.detail[-300:] if options.details else ''}"
+                f"{'  ' + ' '.join(outcome.detail.split())[-400:] if options.details else ''}"
             )
     say(f"{len(jobs)} runs, {survivors} not as they must be")
     return 1 if survivors else 0

@@ -67,7 +67,7 @@ def run_machine(seconds: float) -> Outcome:
     except SeedFailed as failed:
         cause = failed.__cause__
         caught = getattr(cause, "invariant", "") or type(cause).__name__
-        return Outcome(caught, monotonic() - begun, failed.operations, str(failed)[:300])
+        return Outcome(caught, monotonic() - begun, failed.operations, str(failed)[:400])
     return Outcome("", report.seconds, report.operations)
 
 
