@@ -10,10 +10,15 @@ from tests.coherence.appends import APPENDS
 from tests.coherence.edits import EDITS
 from tests.coherence.lives import LIVES
 from tests.coherence.races import MOVES, PATTERNS, race, spoil
-from tests.coherence.turns import begin, start_waiting_turn, whole_step
+from tests.coherence.turns import begin, roll_back_step, start_waiting_turn, whole_step
 from tests.coherence.world import Operation, Pick, Stage, World
 
-OPERATIONS: dict[str, Operation] = {**APPENDS, **EDITS, **LIVES, "spoil": spoil}
+TURNS: dict[str, Operation] = {
+    "start next": start_waiting_turn,
+    "rollback: turn": roll_back_step,
+    "spoil": spoil,
+}
+OPERATIONS: dict[str, Operation] = {**APPENDS, **EDITS, **LIVES, **TURNS}
 
 PLACES = st.tuples(st.sampled_from([0, 0, 0, 2, 1]), st.sampled_from([0, 0, 0, 1, 1, 2]))
 """(session, process): mostly the same ones, so that they meet"""
@@ -88,11 +93,6 @@ class CoherenceMachine(RuleBasedStateMachine):
         session_id, process = self.world.sessions[place[0]], self.world.processes[place[1]]
         begin(self.world, session_id, process, Pick(pick))
 
-    @rule(place=PLACES, pick=PICKS)
-    def start_waiting(self, place: tuple[int, int], pick: int) -> None:
-        session_id, process = self.world.sessions[place[0]], self.world.processes[place[1]]
-        start_waiting_turn(self.world, session_id, process, Pick(pick))
-
     @rule(place=PLACES, pick=PICKS, times=st.integers(1, 4))
     def go_on(self, place: tuple[int, int], pick: int, times: int) -> None:
         """An open turn goes on for a while."""
@@ -128,7 +128,7 @@ class CoherenceMachine(RuleBasedStateMachine):
         if turn:
             self.whole_turn(place, pick, [], 1)
 
-    @rule(name=st.sampled_from([*sorted(LIVES), "spoil"]), place=PLACES, pick=PICKS)
+    @rule(name=st.sampled_from([*sorted(LIVES), *sorted(TURNS)]), place=PLACES, pick=PICKS)
     def a_life_changes(self, name: str, place: tuple[int, int], pick: int) -> None:
         self.operate(name, place, pick)
 

@@ -4,9 +4,13 @@ Only the model's answer is made up here. Every request is held against the oracl
 others append while a request is in flight must stand after its answer (causality).
 """
 
+from contextlib import suppress
 from uuid import UUID, uuid4
 
+from django.db import transaction
+
 from gateway_app.cached_agent import GuardRefused
+from gateway_app.errors import QueueFull
 from gateway_app.inbound import Inbound
 from gateway_app.models import Turn
 from gateway_app.services.runs import RunWrite, RunWritten, TurnRecord, write_run
@@ -18,16 +22,20 @@ from sessions_app.transcript import NewMessage
 from tests.coherence.oracle import Asked, Unreadable, expected_pieces
 from tests.coherence.processes import Process
 from tests.coherence.truth import Violation, require
-from tests.coherence.world import OpenTurn, Pick, World
+from tests.coherence.world import REFUSALS, OpenTurn, Pick, World
 
 TURN = Turn._meta.db_table
+
+
+class _RolledBack(Exception):
+    """Ends a transaction that is not to stand."""
 
 
 def begin(world: World, session_id: UUID, process: Process, pick: Pick) -> None:
     """A message comes in: its turn runs, or waits, or is refused; or an old one is tried again."""
     world.count("accept")
     accepted = None
-    with world.own(process, session_id):
+    with world.own(process, session_id, refusals=(*REFUSALS, QueueFull)):
         accepted = accept_turn(
             inbound=_inbound(world, session_id, pick),
             session_id=session_id,
@@ -35,11 +43,12 @@ def begin(world: World, session_id: UUID, process: Process, pick: Pick) -> None:
         )
     if accepted is not None and accepted.run is not None:
         hold(world, process, accepted.run)
+    elif accepted is not None and accepted.startable and pick.often():
+        start_waiting_turn(world, session_id, process, pick)
 
 
 def start_waiting_turn(world: World, session_id: UUID, process: Process, _: Pick) -> None:
     """The first waiting turn of a free session runs here."""
-    world.count("start next")
     started = None
     with world.own(process, session_id):
         started = start_next_turn(session_id=session_id, lease_owner=process.lease_owner)
@@ -193,6 +202,19 @@ def step(world: World, session_id: UUID, pick: Pick) -> None:
     ]
     turn.steps += 1
     write(world, session_id, RunWrite(run=turn.run, messages=messages, record=turn.record))
+
+
+def roll_back_step(world: World, session_id: UUID, _: Process, pick: Pick) -> None:
+    """A run's transaction is taken back whole, with its log; the run goes on as if it never was."""
+    turn = world.turns.get(session_id)
+    if turn is None or turn.orphaned or not turn.unanswered:
+        return
+    lost = NewMessage(kind="assistant", parts=world.text())
+    state = "completed" if pick.below(2) else None
+    with world.signals.of(turn.process), suppress(_RolledBack), transaction.atomic():
+        write_run(write=RunWrite(run=turn.run, messages=[lost], record=turn.record, state=state))
+        raise _RolledBack
+    require(not world.settle(), "rollback", "a transaction that broke left something behind")
 
 
 def finish(world: World, session_id: UUID, pick: Pick) -> None:
