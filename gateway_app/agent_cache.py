@@ -188,9 +188,9 @@ class AgentCache:
         last_sent: Callable[[UUID], SentRecord | None],
     ) -> GuardedRequest:
         agent = self.get(session_id)
-        cold = agent is None
         if agent is None:
             agent = self._admit(CachedAgent(session_id, profile.wire, profile.signature))
+        cold = agent.baseline[0] < 0  # never loaded: new here, or ConfigChanged came first
         before = None if cold else agent.baseline[0]
         if agent.wire is not profile.wire:
             with agent.lock:

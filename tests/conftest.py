@@ -39,6 +39,7 @@ def config(model: FakeModelServer) -> GatewayConfig:
         openai_api_key="sk-test",
         default_model="openai:fake-1",
         max_retries=0,
+        postgres_threads=4,  # the gateways of a test share one pool of 16 connections
     )
 
 

@@ -53,7 +53,8 @@ def edit_twice(world: World, session_id: UUID, process: Process, pick: Pick) -> 
     row = world.row(session_id, pick)
     if row is None:
         return
-    with world.own(process, session_id), write_transcript(session_id) as (_, write):
+    own = world.own(process, session_id, several=True)
+    with own, write_transcript(session_id) as (_, write):
         write.set_parts(row.id, words(world, row, pick), row.sent_parts)
         write.set_parts(row.id, words(world, row, pick), row.sent_parts)
 

@@ -184,7 +184,7 @@ class RequestOracle:
             moved = not level or asked.wire is not profile.wire
             true = {("catch_up", "")} if moved else {("reuse", "")}
             if asked.raced:
-                true = {("catch_up", ""), ("reuse", "")}
+                true = {("catch_up", ""), ("reuse", ""), ("reload", "")}
         kind = "I7 false rebuild" if said[0] == "rebuild" and grown else "verdict"
         require(said in true, kind, f"{said}, but {true}")
         if said[0] != "rebuild":

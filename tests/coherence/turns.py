@@ -107,6 +107,8 @@ def ask(world: World, session_id: UUID, *, raced: bool = False) -> bool:
         process.cache.evict(session_id)
         process.cache.pin(session_id)
     agent, stored = process.agent(session_id), world.stored(session_id)
+    if agent is not None and agent.baseline[0] < 0:
+        agent = None  # refused, or reconfigured, before it was ever loaded
     asked = Asked(agent and agent.wire, agent and agent.baseline, *stored.baseline, raced)
     try:
         guarded, profile = process.guard(run, turn.config)

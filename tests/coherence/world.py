@@ -185,11 +185,13 @@ class World:
         *,
         fits: bool = True,
         idle: bool = False,
+        several: bool = False,
         refusals: tuple[type[Exception], ...] = REFUSALS,
     ) -> Iterator[None]:
         """A service writes in this process. A warm agent that was level is level after it.
 
         `fits`: its commit can be patched. `idle`: it must be refused while a turn runs or waits.
+        `several`: its changes may undo each other.
         """
         agent, before = process.agent(session_id), self.stored(session_id).baseline
         level = agent is not None and agent.baseline == before and process.warm
@@ -197,7 +199,7 @@ class World:
         stood = [self.stored(one) for one in others]
         with self.signals.of(process), suppress_refusals(self, refusals):
             yield
-        changed = self.settle()
+        changed = self.settle(several=several)
         busy = idle and session_id in self.turns
         require(not (busy and changed), "busy", "a service wrote beside a running turn")
         require(

@@ -404,7 +404,7 @@ async def test_it_drains_and_leaves_the_rest_to_another_process(
     await client.leave()
     assert await in_database(states_of, sent["sessionId"]) == ["running", "queued"]
 
-    other = GatewayHost(replace(gateway.config, postgres_threads=2))  # one pool serves both here
+    other = GatewayHost(replace(gateway.config))
     await other.start(checkpoint=False)
     heartbeat = Heartbeat(other.runner, other.lanes, other.hub, other.config)
     await heartbeat.beat()
