@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -13,6 +13,9 @@ from sessions_app.models import Message, Session
 from sessions_app.transcript import NewMessage
 
 Shape = dict[str, Any]
+
+QUEUED_CHARACTERS: Final = 16_000
+"""How much of a waiting message its session's queue shows: every change repeats the whole queue."""
 
 
 def timestamp(value: datetime | None) -> str | None:
@@ -103,13 +106,31 @@ def author_shape(author_id: int | None, names: Mapping[int, str]) -> Shape | Non
 def queue_item(
     turn_id: UUID, place: int, content: object, author: Shape | None, when_busy: str
 ) -> Shape:
-    return {
+    """A waiting message. A long one is cut and says `shortened`: the turn has the whole."""
+    shown, shortened = _shorten(content)
+    shape = {
         "turnId": str(turn_id),
         "place": place,
-        "content": content,
+        "content": shown,
         "author": author,
         "whenBusy": when_busy,
     }
+    return shape | {"shortened": True} if shortened else shape
+
+
+def _shorten(content: object) -> tuple[object, bool]:
+    """The parts up to QUEUED_CHARACTERS of text, and whether any text was left out."""
+    if not isinstance(content, list):
+        return content, False
+    room, cut = QUEUED_CHARACTERS, False
+    shown: list[object] = []
+    for part in content:
+        text = part.get("text") if isinstance(part, dict) else None
+        if isinstance(text, str) and len(text) > room:
+            part, cut = {**part, "text": text[:room]}, True
+        room -= min(room, len(text) if isinstance(text, str) else 0)
+        shown.append(part)
+    return shown, cut
 
 
 def usage_shape(turn: Turn) -> Shape | None:

@@ -145,7 +145,7 @@ async def message_send(connection: Connection, command: protocol.MessageSend) ->
     inbound = _inbound(
         connection,
         command.client_message_id,
-        ("send", command.session_id, content),
+        ("send", command.session_id, content, command.agent),
         content=content,
         when_busy=command.when_busy,
         agent=command.agent,

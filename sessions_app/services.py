@@ -9,11 +9,12 @@ from django.utils import timezone
 
 from sessions_app import database as db
 from sessions_app.errors import MessageInvalid, SessionNotFound
-from sessions_app.models import BLOCK, Message, Session
+from sessions_app.models import BLOCK, MODEL_KINDS, PERSON_KINDS, Message, Session
 from sessions_app.transcript import (
     NewMessage,
     refuse_while_open,
     retry_lost_race,
+    successor_of,
     write_transcript,
 )
 
@@ -85,11 +86,17 @@ def set_message_state(*, session_id: UUID, message_ids: Sequence[UUID], state: s
 
 @retry_lost_race
 def undo_messages(*, session_id: UUID, count: int) -> list[UUID]:
-    """The last `count` active rows are hidden; their ids, oldest first."""
+    """The last `count` active rows are hidden; their ids, oldest first.
+
+    Markers that neither a model nor a person sees are neither counted nor hidden.
+    """
     with write_transcript(session_id) as (head, write):
         refuse_while_open(head)
-        last = Message.objects.filter(session_id=session_id, state="active").order_by("-position")
-        ids = list(last.values_list("pk", flat=True)[:count])[::-1]
+        rows = Message.objects.filter(
+            session_id=session_id, state="active", kind__in=MODEL_KINDS | PERSON_KINDS
+        )
+        last = rows.order_by("-position").values_list("pk", flat=True)
+        ids = list(last[:count])[::-1]
         write.set_state(ids, Message.State.HIDDEN)
     return ids
 
@@ -197,11 +204,28 @@ def delete_session(*, session_id: UUID) -> None:
 
 
 def restore_session(*, session_id: UUID, owner_id: int | None) -> None:
-    """The owner's deleted session is back. Raises SessionNotFound after RESTORE_DAYS."""
+    """The owner's deleted session is back. Raises SessionNotFound after RESTORE_DAYS.
+
+    If another session took over its key meanwhile, it is back as one that has ended.
+    """
+    try:
+        _restore(session_id, owner_id)
+    except IntegrityError:  # the key was taken between our look and our write: now it is seen
+        _restore(session_id, owner_id)
+
+
+def _restore(session_id: UUID, owner_id: int | None) -> None:
     since = timezone.now() - timedelta(days=RESTORE_DAYS)
     deleted = Session.objects.filter(pk=session_id, owner_id=owner_id, deleted_at__gte=since)
-    if not deleted.update(deleted_at=None):
-        raise SessionNotFound("This conversation does not exist, or was deleted too long ago.")
+    with transaction.atomic(using=db.alias()):
+        found = deleted.select_for_update(no_key=True).values_list("key", "state").first()
+        if found is None:
+            raise SessionNotFound("This conversation does not exist, or was deleted too long ago.")
+        key, state = found
+        ended: dict[str, object] = {}
+        if state == "active" and successor_of(key) is not None:
+            ended = {"state": "ended", "ended_at": timezone.now()}
+        deleted.update(deleted_at=None, **ended)
 
 
 def update_session(*, session_id: UUID, **fields: object) -> None:

@@ -67,6 +67,30 @@ class ServingLock:
 
 
 @contextmanager
+def only_server(connection: BaseDatabaseWrapper, *, wakes_others: bool) -> Iterator[None]:
+    """One group of workers serves a SQLite file, unless all who do can wake each other.
+
+    The lock lives in the process that holds it: a crash leaves nothing behind. Raises DatabaseInUse
+    at once.
+    """
+    path = lock_path(connection) if connection.vendor == "sqlite" else None
+    if path is None:
+        yield
+        return
+    with path.with_suffix(".serving").open("a") as file:
+        kind = fcntl.LOCK_SH if wakes_others else fcntl.LOCK_EX
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise DatabaseInUse(
+                f"Another `manage.py serve` already serves {connection.settings_dict['NAME']}. Stop"
+                " it first, or set the same REDIS_URL for both: without Redis they cannot tell each"
+                " other what is new."
+            ) from exc
+        yield
+
+
+@contextmanager
 def migrating(connection: BaseDatabaseWrapper) -> Iterator[None]:
     """Nobody serves from this SQLite file, and no other migration runs on this database.
 

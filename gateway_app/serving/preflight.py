@@ -2,6 +2,7 @@
 
 import asyncio
 import ipaddress
+from contextlib import ExitStack
 
 from django.conf import settings
 from django.core.management import call_command
@@ -10,7 +11,7 @@ from django.db import Error, connection
 
 from gateway_app import readiness
 from gateway_app.migration_state import missing_migrations, unknown_migrations
-from gateway_app.serving.locks import ServingLock, starting
+from gateway_app.serving.locks import DatabaseInUse, ServingLock, only_server, starting
 from sessions_app import clock
 
 
@@ -58,6 +59,17 @@ def check_database() -> None:
         raise CommandError(f"The database {name} cannot be opened: {reason}.") from exc
     finally:
         probe.close()
+
+
+def serve_alone(held: ExitStack) -> None:
+    """No other server uses this SQLite file as long as `held`, unless both have Redis."""
+    wakes_others = bool(settings.ENVIRONMENT.redis_url)
+    try:
+        held.enter_context(only_server(connection, wakes_others=wakes_others))
+    except DatabaseInUse as exc:
+        raise CommandError(str(exc)) from exc
+    except OSError as exc:
+        raise CommandError(f"{exc.filename} cannot be written: {exc.strerror}.") from exc
 
 
 def take_database(lock: ServingLock, *, migrate: bool, stdout: OutputWrapper) -> None:

@@ -12,6 +12,7 @@ from django.db import transaction
 from gateway_app.host import GatewayHost
 from gateway_app.models import Turn
 from sessions_app.models import Message, Session
+from tests.factories import AgentFactory
 from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.socket_client import Frame, SocketClient
 
@@ -120,6 +121,17 @@ async def test_it_refuses_another_body_under_the_same_id(
         error = await client.refused(command, **{**ids, **fields})
         assert error["code"] == "idempotency_mismatch"
     assert (await counts())[1] == 1
+
+
+async def test_it_takes_another_agent_for_another_body(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    await sync_to_async(AgentFactory)(slug="other")
+    async with SocketClient(owner) as client:
+        body = {"clientMessageId": "once", "content": "hello"}
+        await client.ok("message.send", agent="other", **body)
+        assert (await client.refused("message.send", **body))["code"] == "idempotency_mismatch"
+        assert (await client.ok("message.send", agent="other", **body))["replayed"]
 
 
 async def test_it_takes_content_in_parts_for_the_same_as_text(

@@ -358,6 +358,27 @@ async def test_it_names_the_successor_of_an_ended_session(
         assert (error["code"], error["successorId"]) == ("session_ended", str(successor.pk))
 
 
+async def test_it_brings_a_session_back_as_an_ended_one_where_another_took_its_key(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    async with SocketClient(owner) as client:
+        sent = await client.say("one")
+        await client.finished(sent["turnId"])
+        await client.ok("session.delete", sessionId=sent["sessionId"])
+        session = await in_database(session_of, sent["sessionId"])
+        successor = await in_database(
+            transcripts.create_session, key=session.key, owner_id=owner.pk, agent="main"
+        )
+        restored = await client.ok("session.restore", sessionId=sent["sessionId"])
+        assert restored["session"]["state"] == "ended"
+        error = await client.refused(
+            "message.send", sessionId=sent["sessionId"], content="x", clientMessageId="late"
+        )
+        assert (error["code"], error["successorId"]) == ("session_ended", str(successor.pk))
+        page = await client.ok("session.history", sessionId=sent["sessionId"])
+        assert [row["kind"] for row in page["messages"]] == ["user", "assistant"]
+
+
 async def test_it_catches_up_with_a_row_that_others_append(
     gateway: GatewayHost, model: FakeModelServer, owner: User
 ) -> None:

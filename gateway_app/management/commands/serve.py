@@ -1,5 +1,6 @@
 """`manage.py serve`: the whole product in one process."""
 
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -34,7 +35,9 @@ class Command(BaseCommand):
         address = options["host"].strip("[]")
         preflight.check_options(address=address, workers=options["workers"])
         preflight.check_database()
-        with ServingLock(connection) as lock:
+        with ExitStack() as held:
+            lock = held.enter_context(ServingLock(connection))
+            preflight.serve_alone(held)
             self._make_ready(lock, migrate=options["migrate"])
             newcomer = ensure_admin(settings.ENVIRONMENT.admin_password)
             secret = create_login_link(newcomer) if newcomer else None

@@ -17,3 +17,12 @@ def test_it_serves_over_redis_and_ends_well(site: Site) -> None:
         assert tab.ask("hello", protocol="hermes.v1")["ok"]
     assert served.end() == 0
     assert not any("Traceback" in line for line in served.said), served.said
+
+
+def test_it_serves_one_file_from_two_servers_that_share_redis(site: Site) -> None:
+    shared = {"REDIS_URL": os.environ["REDIS_URL"]}
+    both = [site.start(**shared).ready() for _ in range(2)]
+    alone = site.manage("serve", "--port", "0")
+    assert alone.returncode == 1
+    assert "already serves" in alone.stdout
+    assert [served.end() for served in both] == [0, 0]

@@ -113,6 +113,32 @@ def database_url(tmp_path: Path) -> Iterator[str]:
         postgres.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+def test_it_lets_one_serve_a_file_when_two_start_together(empty_site: Site) -> None:
+    both = [empty_site.start("--migrate") for _ in range(2)]
+    ends = []
+    for served in both:
+        try:
+            assert served.ready().get("/readyz").json()["ready"]
+        except AssertionError:  # it ended before it served
+            assert "already serves" in served.said[-1]
+        else:
+            served.process.send_signal(signal.SIGTERM)
+        ends.append(served.rest())
+        assert not any("Traceback" in line for line in served.said), served.said
+    assert sorted(ends) == [0, 1]
+
+
+def test_it_serves_a_file_again_as_soon_as_its_server_was_killed(site: Site) -> None:
+    first = site.start().ready()
+    said = refused(site)
+    assert str(site.file) in said
+    assert "REDIS_URL" in said
+    first.process.kill()
+    first.process.wait()
+    assert site.start().ready().get("/readyz").json()["ready"]
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="a file has one server")
 def test_it_migrates_once_when_two_start_together(empty_site: Site, database_url: str) -> None:
     both = [empty_site.start("--migrate", DATABASE_URL=database_url) for _ in range(2)]
     for served in both:

@@ -69,7 +69,8 @@ class QueueRow {
     setText(this.#parts.place, item.first ? "Next" : "Then");
     setText(this.#parts.text, item.text);
     const fixed = item.turnId === null || !item.connected;
-    this.#parts.edit.disabled = this.#parts.remove.disabled = fixed;
+    this.#parts.remove.disabled = fixed;
+    this.#parts.edit.disabled = fixed || item.shortened; // saving would drop what is not shown
   }
 
   #edit() {
@@ -107,7 +108,12 @@ class QueueRow {
 export function queueItems(queue, unconfirmed) {
   const listed = [...queue]
     .sort((one, other) => one.place - other.place)
-    .map((item) => ({ key: item.turnId, turnId: item.turnId, text: plainText(item.content) }));
+    .map((item) => ({
+      key: item.turnId,
+      turnId: item.turnId,
+      text: plainText(item.content),
+      shortened: item.shortened === true,
+    }));
   const sent = unconfirmed.map((entry) => ({
     key: entry.turnId ?? entry.clientMessageId,
     turnId: null,
