@@ -8,6 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .PHONY: setup run test check bench mutants
 
 setup: .venv/.dev
+	$(BIN)/python manage.py compilemessages
 	$(BIN)/python manage.py collectstatic --noinput --verbosity 0
 
 run: .venv/.run

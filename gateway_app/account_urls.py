@@ -2,6 +2,7 @@
 
 from django.contrib.auth.views import LogoutView
 from django.urls import path
+from django.views.i18n import set_language
 
 from gateway_app import account_views, health_views
 
@@ -11,6 +12,7 @@ urlpatterns = [
     path("accounts/password/", account_views.SetPassword.as_view(), name="password"),
     path("login/<str:secret>/", account_views.login_link, name="login_link"),
     path("api/v1/me", account_views.me, name="me"),
+    path("i18n/language/", set_language, name="set_language"),
     path("healthz", health_views.healthz, name="healthz"),
     path("readyz", health_views.readyz, name="readyz"),
 ]

@@ -11,6 +11,7 @@ from django.db import connections
 
 from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost, set_host
+from gateway_app.serving.catalogues import compile_if_stale
 from tests.factories import UserFactory
 from tests.fake_model_server import FakeModelServer
 
@@ -22,6 +23,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if marker is not None and "databases" not in marker.kwargs:
             everywhere = pytest.mark.django_db(**{**marker.kwargs, "databases": "__all__"})
             item.add_marker(everywhere, append=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def translations() -> None:
+    """The compiled translations are those of the source, as `make setup` would leave them."""
+    compile_if_stale()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ SAMPLE = {
 }  # fmt: skip
 OPEN = {
     "/healthz", "/readyz", "/accounts/login/", "/accounts/logout/", "/login/x/", "/admin/login/",
-    "/admin/logout/", "/admin/jsi18n/",
+    "/admin/logout/", "/admin/jsi18n/", "/i18n/language/",
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from gateway_app.config import gateway_config
 from gateway_app.credentials import create_login_link
 from gateway_app.providers.registry import Providers
 from gateway_app.serving import preflight
+from gateway_app.serving.catalogues import compile_if_stale
 from gateway_app.serving.first_start import ensure_admin, login_address
 from gateway_app.serving.locks import ServingLock
 from gateway_app.serving.server import Server
@@ -58,6 +59,8 @@ class Command(BaseCommand):
         try:
             preflight.take_database(lock, migrate=migrate, stdout=self.stdout)
             preflight.check_channel_layer()
+            if compile_if_stale():
+                self._say("Translations were compiled.")
             if collect_if_stale():
                 self._say("Static files were collected.")
         except OSError as exc:

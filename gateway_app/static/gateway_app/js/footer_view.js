@@ -1,7 +1,7 @@
 // The one grey line under a turn: verdict, ribbon, tokens, cost, time; its details open in line.
 
 import { bdi, clone, copyText, make, setIcon, setText } from "./dom.js";
-import { formatCount, formatDuration, formatUsd, percent } from "./format.js";
+import { formatCount, formatDuration, formatNumber, formatUsd, percent } from "./format.js";
 import { REASONS, VERDICTS, whyVerdict } from "./words.js";
 
 const COPIED_MS = 2000;
@@ -120,7 +120,7 @@ function detailRows({ usage = {}, ttftMs, durationMs, revision }) {
   ];
   return rows
     .filter(([, value]) => Number.isFinite(value))
-    .map(([name, value, format]) => [name, format ? format(value) : value.toLocaleString()]);
+    .map(([name, value, format]) => [name, format ? format(value) : formatNumber(value)]);
 }
 
 function minus(whole, part) {

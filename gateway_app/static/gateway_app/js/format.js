@@ -1,17 +1,25 @@
-// Numbers and times as people read them. Pure; `now` is always given.
+// Numbers and times as people read them, in the page's language. Pure; `now` is always given.
+
+import { language } from "./i18n.js";
 
 const DAY_MS = 86_400_000;
 
+/** The number with its separators, and exactly so many digits behind the point. */
+export function formatNumber(value, digits = 0) {
+  const exactly = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  return value.toLocaleString(language, exactly);
+}
+
 export function formatCount(count) {
   if (count < 1000) return String(count);
-  if (count < 9_950) return `${(count / 1000).toFixed(1)}k`;
+  if (count < 9_950) return `${formatNumber(count / 1000, 1)}k`;
   if (count < 999_500) return `${Math.round(count / 1000)}k`;
-  return `${(count / 1_000_000).toFixed(1)}M`;
+  return `${formatNumber(count / 1_000_000, 1)}M`;
 }
 
 export function formatDuration(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 9_950) return `${(ms / 1000).toFixed(1)} s`;
+  if (ms < 9_950) return `${formatNumber(ms / 1000, 1)} s`;
   const seconds = Math.round(ms / 1000);
   if (seconds < 60) return `${seconds} s`;
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
@@ -19,14 +27,15 @@ export function formatDuration(ms) {
 
 export function formatUsd(cost) {
   if (cost <= 0) return "$0";
-  if (cost < 0.001) return "<$0.001";
-  return cost < 0.1 ? `$${cost.toFixed(3)}` : `$${cost.toFixed(2)}`;
+  if (cost < 0.001) return `<$${formatNumber(0.001, 3)}`;
+  return `$${formatNumber(cost, cost < 0.1 ? 3 : 2)}`;
 }
 
 export function formatBytes(bytes) {
   if (bytes < 1024) return `${bytes} B`;
   if (bytes < 1024 * 1024) return `${Math.round(bytes / 1024)} KB`;
-  return `${(bytes / 1024 / 1024).toFixed(1).replace(".0", "")} MB`;
+  const size = bytes / 1024 / 1024;
+  return `${size.toLocaleString(language, { maximumFractionDigits: 1 })} MB`;
 }
 
 export function percent(part, whole) {
@@ -34,11 +43,11 @@ export function percent(part, whole) {
 }
 
 export function clockTime(iso) {
-  return new Date(iso).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  return new Date(iso).toLocaleTimeString(language, { hour: "2-digit", minute: "2-digit" });
 }
 
 export function fullTime(iso) {
-  return new Date(iso).toLocaleString([], { dateStyle: "full", timeStyle: "short" });
+  return new Date(iso).toLocaleString(language, { dateStyle: "full", timeStyle: "short" });
 }
 
 export function countWords(text) {

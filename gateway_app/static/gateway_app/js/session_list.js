@@ -1,6 +1,7 @@
 // The list of conversations: order, dated groups, marks. Pure.
 
 import { daysAgo } from "./format.js";
+import { language } from "./i18n.js";
 
 /** [{name, sessions}] in the order of the list: newest first, each in the group of its day. */
 export function grouped(sessions, now) {
@@ -49,5 +50,5 @@ function groupName(session, now) {
   if (days === 1) return "Yesterday";
   if (days <= 7) return "Last 7 days";
   if (days <= 30) return "Last 30 days";
-  return new Date(session.updatedAt).toLocaleDateString([], { month: "long", year: "numeric" });
+  return new Date(session.updatedAt).toLocaleDateString(language, { month: "long", year: "numeric" });
 }

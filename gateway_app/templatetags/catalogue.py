@@ -1,0 +1,54 @@
+"""`{% browser_catalogue %}`: the words of js/i18n.js, in the page's language."""
+
+from functools import cache
+from pathlib import Path
+
+from babel.messages.mofile import read_mo
+from django import template
+from django.conf import settings
+from django.utils.html import json_script
+from django.utils.safestring import SafeString
+from django.utils.translation import get_language, to_locale
+
+register = template.Library()
+
+Messages = dict[str, str | list[str]]
+CONTEXT_MARK = "\x04"
+
+
+@register.simple_tag
+def browser_catalogue() -> SafeString:
+    """A `<script type="application/json" id="catalogue">`, which the policy lets stand inline."""
+    return _script(get_language() or settings.LANGUAGE_CODE)
+
+
+@cache
+def _script(language: str) -> SafeString:
+    catalogue = {"language": language, "messages": browser_messages(language)}
+    return json_script(catalogue, "catalogue")
+
+
+def browser_messages(language: str) -> Messages:
+    """Every translated message of the domain `djangojs`; a message with plurals is a list.
+
+    Empty for the language of the source, which needs no catalogue.
+    """
+    messages: Messages = {}
+    for folder in settings.LOCALE_PATHS:
+        path = Path(folder, to_locale(language), "LC_MESSAGES/djangojs.mo")
+        if path.exists():
+            messages |= _read(path)
+    return messages
+
+
+def _read(path: Path) -> Messages:
+    with path.open("rb") as file:
+        catalogue = read_mo(file)
+    messages: Messages = {}
+    for message in catalogue:
+        msgid = message.id if isinstance(message.id, str) else message.id[0]
+        prefix = f"{message.context}{CONTEXT_MARK}" if message.context else ""
+        text = message.string
+        if msgid and text:
+            messages[prefix + msgid] = text if isinstance(text, str) else list(text)
+    return messages
