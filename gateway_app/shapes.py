@@ -25,7 +25,7 @@ def timestamp(value: datetime | None) -> str | None:
     return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _without_none(shape: Shape) -> Shape:
+def without_none(shape: Shape) -> Shape:
     return {name: value for name, value in shape.items() if value is not None}
 
 
@@ -62,7 +62,7 @@ def session_shape(session: Session) -> Shape:
 
 def message_shape(message: Message, names: Mapping[int, str]) -> Shape:
     """A stored row. `names` gives authors' names by user id."""
-    return _without_none(
+    return without_none(
         {
             "id": str(message.pk),
             "position": message.position,
@@ -82,7 +82,7 @@ def message_shape(message: Message, names: Mapping[int, str]) -> Shape:
 
 def new_message_shape(message: NewMessage, revision: int, names: Mapping[int, str]) -> Shape:
     """A row that its writer announces; its parts go out as the exact text that was stored."""
-    return _without_none(
+    return without_none(
         {
             "id": str(message.id),
             "position": message.position,
@@ -135,7 +135,7 @@ def _shorten(content: object) -> tuple[object, bool]:
 
 def usage_shape(turn: Turn) -> Shape | None:
     """Tokens of a turn, without what the provider did not tell."""
-    usage = _without_none(
+    usage = without_none(
         {
             "inputTokens": turn.input_tokens,
             "cachedInputTokens": turn.cached_tokens,
@@ -154,7 +154,7 @@ def turn_shape(turn: Turn) -> Shape:
     error = None
     if turn.error_code:
         error = {"code": turn.error_code, "message": turn.error_message}
-    return _without_none(
+    return without_none(
         {
             "turnId": str(turn.pk),
             "state": turn.state,
