@@ -89,6 +89,7 @@ class Turn(models.Model):
     content = JSONTextField(help_text="the inbound parts; null for a retry", null=True)
     when_busy = models.CharField(max_length=12, db_default="queue")
     retry_of = models.UUIDField(null=True)
+    edit_of = models.UUIDField(null=True, help_text="the message that `content` replaces")
     priority = models.SmallIntegerField(db_default=0, help_text="higher runs first")
     accepted_seq = models.BigIntegerField(help_text="the log's seq at accept: the queue's order")
     created_at = models.DateTimeField(db_default=Now())

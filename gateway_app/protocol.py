@@ -119,7 +119,8 @@ class TurnStop(Command, tag="turn.stop"):
 
 class QueueEdit(Command, tag="queue.edit"):
     turn_id: UUID
-    content: Content
+    content: Content | None = None
+    when_busy: str | None = None
 
 
 class QueueRemove(Command, tag="queue.remove"):

@@ -17,6 +17,7 @@ from gateway_app.selectors import sessions as reads
 from gateway_app.services import queue as queues
 from gateway_app.services import sessions as writes
 from gateway_app.services.branches import switch_branch
+from gateway_app.services.busy import POLICIES
 from gateway_app.services.turns import Accepted
 from gateway_app.shapes import session_shape
 
@@ -33,6 +34,7 @@ async def hello(connection: Connection, command: protocol.Hello) -> Result:
         "user": {"id": connection.user_id, "name": connection.user_name},
         "server": {"name": "hermes", "version": __version__, "draining": connection.host.draining},
         "agents": agents,
+        "whenBusy": list(POLICIES),
         "limits": {
             "maxFrameBytes": config.max_frame_bytes,
             "maxQueued": config.max_queued,
@@ -233,8 +235,16 @@ async def turn_stop(connection: Connection, command: protocol.TurnStop) -> Resul
 
 
 async def queue_edit(connection: Connection, command: protocol.QueueEdit) -> Result:
-    content = content_parts(command.content)
-    return await _change_queue(connection, queues.edit_queued, command.turn_id, content=content)
+    if command.content is None and command.when_busy is None:
+        raise FrameError("invalid_frame", "queue.edit needs content or whenBusy.", command.id)
+    content = None if command.content is None else content_parts(command.content)
+    return await _change_queue(
+        connection,
+        queues.edit_queued,
+        command.turn_id,
+        content=content,
+        when_busy=command.when_busy,
+    )
 
 
 async def queue_remove(connection: Connection, command: protocol.QueueRemove) -> Result:
@@ -242,13 +252,18 @@ async def queue_remove(connection: Connection, command: protocol.QueueRemove) ->
 
 
 async def _change_queue(
-    connection: Connection, change: Callable[..., Any], turn_id: UUID, **fields: Any
+    connection: Connection,
+    change: Callable[..., queues.QueueChanged],
+    turn_id: UUID,
+    **fields: Any,
 ) -> Result:
-    queue, logged = await connection.host.lanes.write(
+    changed = await connection.host.lanes.write(
         change, user_id=connection.user_id, turn_id=turn_id, **fields
     )
-    connection.host.hub.publish([logged])
-    return {"queue": queue}
+    connection.host.hub.publish([changed.logged])
+    if changed.stopping:
+        connection.host.runner.stop(*changed.stopping)
+    return {"queue": changed.queue}
 
 
 COMMANDS: Final[dict[type, Callable[[Connection, Any], Awaitable[Result]]]] = {

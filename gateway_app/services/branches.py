@@ -15,29 +15,29 @@ from sessions_app.models import Message
 from sessions_app.services import select_branch
 
 
-def branch_position(session_id: UUID, inbound: Inbound) -> int:
-    """The position from which an edit or a retry replaces what stands. Raises MessageInvalid."""
+def check_branch(session_id: UUID, inbound: Inbound) -> None:
+    """The message or turn can be branched at. Raises MessageInvalid, SessionNotFound."""
     if inbound.edit_of is not None:
-        edited = Message.objects.filter(
-            pk=inbound.edit_of, session_id=session_id, kind="user", state="active"
-        )
-        position = edited.values_list("position", flat=True).first()
-        if position is None:
+        if branch_position(session_id, inbound.edit_of, None) is None:
             _refuse_unknown(session_id, inbound.edit_of)
             raise MessageInvalid("Only a message of yours on this branch can be edited.")
-        return position
+        return
     assert inbound.retry_of is not None
     turn = Turn.objects.filter(pk=inbound.retry_of, session_id=session_id).first()
     if turn is None:
         raise SessionNotFound("This turn does not exist.")
     if turn.block is None:
         raise MessageInvalid("This turn cannot be tried again: it never ran here.")
-    rows = Message.objects.filter(session_id=session_id, turn_id=turn.pk, state="active")
-    answer = rows.exclude(kind="user").order_by("position").values_list("position", flat=True)
-    position = answer.first()
-    if position is None:
-        raise MessageInvalid("This turn has no answer on this branch to try again.")
-    return position
+
+
+def branch_position(session_id: UUID, edit_of: UUID | None, retry_of: UUID | None) -> int | None:
+    """The position from which an edit or a retry replaces what stands; None: there is nothing."""
+    rows = Message.objects.filter(session_id=session_id, state="active")
+    if edit_of is not None:
+        rows = rows.filter(pk=edit_of, kind="user")
+    else:
+        rows = rows.filter(turn_id=retry_of).exclude(kind="user").order_by("position")
+    return rows.values_list("position", flat=True).first()
 
 
 def active_from(session_id: UUID, position: int) -> list[UUID]:

@@ -1,17 +1,18 @@
 """Stop, and edits of the queue, by the people of a session."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from gateway_app import events
 from gateway_app.event_store import LoggedEvents, insert_events
 from gateway_app.models import Turn
-from gateway_app.selectors.queue import OPEN, WAITING, read_queue
+from gateway_app.selectors.queue import WAITING, read_queue
+from gateway_app.services.busy import check_change, head_priority, request_stop
 from gateway_app.shapes import Shape
 from sessions_app import database as db
 from sessions_app.errors import MessageInvalid, SessionNotFound
@@ -39,12 +40,7 @@ def stop_turn(
     with transaction.atomic(using=db.alias(), savepoint=False):
         session_id = _lock_own(user_id, session_id, turn_id)
         turns = Turn.objects.filter(session_id=session_id)
-        mine = turns.filter(pk=turn_id) if turn_id else turns
-        running = mine.filter(OPEN).values_list("pk", "generation").first()
-        if running:
-            turns.filter(pk=running[0], stop_requested_at=None).update(
-                stop_requested_at=timezone.now()
-            )
+        running = request_stop(session_id, turn_id)
         waiting = turns.filter(WAITING)
         gone = waiting if clear_queue else waiting.filter(pk__in=[turn_id] if turn_id else [])
         changed = gone.update(state="stopped", finished_at=timezone.now(), finish="stopped")
@@ -52,35 +48,59 @@ def stop_turn(
     return Stopped(session_id, running, logged)
 
 
+@dataclass(frozen=True, slots=True)
+class QueueChanged:
+    """The queue after a change. `stopping`: (turn, generation) of the run that was told to stop."""
+
+    queue: list[Shape]
+    logged: LoggedEvents
+    stopping: tuple[UUID, int] | None = None
+
+
 def edit_queued(
-    *, user_id: int, turn_id: UUID, content: list[dict[str, Any]]
-) -> tuple[list[Shape], LoggedEvents]:
-    """The waiting message says something else. Raises SessionNotFound, MessageInvalid."""
-    return _change_queued(user_id, turn_id, lambda waiting: waiting.update(content=content))
+    *,
+    user_id: int,
+    turn_id: UUID,
+    content: list[dict[str, Any]] | None = None,
+    when_busy: str | None = None,
+) -> QueueChanged:
+    """The waiting message says something else, or waits in another way.
 
-
-def remove_queued(*, user_id: int, turn_id: UUID) -> tuple[list[Shape], LoggedEvents]:
-    """The waiting message does not run. Raises SessionNotFound, MessageInvalid."""
-    return _change_queued(
-        user_id,
-        turn_id,
-        lambda waiting: waiting.update(
-            state="stopped", finished_at=timezone.now(), finish="removed"
-        ),
-    )
-
-
-def _change_queued(
-    user_id: int, turn_id: UUID, change: Callable[[Any], int]
-) -> tuple[list[Shape], LoggedEvents]:
+    With `interrupt` it is the next one, and the running turn is told to stop. Raises
+    SessionNotFound, MessageInvalid, Unsupported.
+    """
     with transaction.atomic(using=db.alias(), savepoint=False):
-        session_id = _lock_own(user_id, None, turn_id)
-        waiting = Turn.objects.filter(WAITING, pk=turn_id, author_id=user_id)
-        if not change(waiting):
-            raise MessageInvalid("This message no longer waits: it was taken up or removed.")
-        logged = log_queue(session_id)
-        queue = read_queue(session_id)
-    return queue, logged
+        session_id, waiting = _lock_queued(user_id, turn_id)
+        row = waiting.values_list("content", "edit_of").first()
+        if content is not None and (row is None or row[0] is None):
+            raise MessageInvalid("A turn that is tried again has no words of its own to edit.")
+        changes: dict[str, Any] = {} if content is None else {"content": content}
+        stopping = None
+        if when_busy is not None:
+            check_change(when_busy, branches=row is None or row[0] is None or row[1] is not None)
+            head = head_priority(session_id) if when_busy == "interrupt" else 0
+            changes |= {"when_busy": when_busy, "priority": head}
+        if when_busy == "interrupt":
+            stopping = request_stop(session_id)
+        waiting.update(**changes)
+        return QueueChanged(read_queue(session_id), log_queue(session_id), stopping)
+
+
+def remove_queued(*, user_id: int, turn_id: UUID) -> QueueChanged:
+    """The waiting message does not run. Raises SessionNotFound, MessageInvalid."""
+    with transaction.atomic(using=db.alias(), savepoint=False):
+        session_id, waiting = _lock_queued(user_id, turn_id)
+        waiting.update(state="stopped", finished_at=timezone.now(), finish="removed")
+        return QueueChanged(read_queue(session_id), log_queue(session_id))
+
+
+def _lock_queued(user_id: int, turn_id: UUID) -> tuple[UUID, QuerySet[Turn]]:
+    """Locks the session of a turn of this person that waits."""
+    session_id = _lock_own(user_id, None, turn_id)
+    waiting = Turn.objects.filter(WAITING, pk=turn_id, author_id=user_id)
+    if not waiting.exists():
+        raise MessageInvalid("This message no longer waits: it was taken up or removed.")
+    return session_id, waiting
 
 
 def log_queue(session_id: UUID) -> LoggedEvents:

@@ -12,6 +12,7 @@ from gateway_app.cached_agent import SentRecord
 from gateway_app.event_store import LoggedEvents, insert_events
 from gateway_app.models import Turn
 from gateway_app.selectors.queue import queued_sql
+from gateway_app.services.steering import Steered, absorb_steers
 from gateway_app.services.turns import LockedSession, RunLease, start_waiting
 from gateway_app.shapes import new_message_shape
 from sessions_app import database as db
@@ -82,6 +83,8 @@ class RunWrite:
     record: TurnRecord = field(default_factory=TurnRecord)
     state: str | None = None
     lease_owner: str | None = None
+    absorb: bool = False
+    """Messages that steer this run are written behind its rows."""
     names: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -117,14 +120,21 @@ def _write_run(write: RunWrite) -> RunWritten:
         message.turn_id = run.turn_id
     transcript.insert(messages)
     revision, waiting = _write_turn(write)
+    steered = Steered()
+    if write.absorb and waiting:
+        steered = absorb_steers(run, transcript, (highest or run.block * BLOCK) + len(messages))
+        seq, revision = seq + steered.count, steered.revision or revision
     transcript.announce(revision)
+    names = {**write.names, **steered.names}
+    rows = [*messages, *steered.rows]
     written = [
         *write.before,
         *(
-            events.custom("message", new_message_shape(message, revision, write.names))
-            for message in shown
+            events.custom("message", new_message_shape(message, revision, names))
+            for message in [*shown, *steered.rows]
         ),
-        events.committed(locked.revision, revision, [message.id for message in messages]),
+        events.committed(locked.revision, revision, [message.id for message in rows]),
+        *steered.queue_events,
         *([write.terminal] if write.terminal is not None else []),
     ]
     logged = [insert_events(run.session_id, run.turn_id, run.generation, seq, written)]

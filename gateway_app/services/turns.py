@@ -11,17 +11,18 @@ from django.db import transaction
 
 from gateway_app import events
 from gateway_app.config import gateway_config
-from gateway_app.errors import IdempotencyMismatch, QueueFull, Unsupported
+from gateway_app.errors import IdempotencyMismatch, QueueFull
 from gateway_app.event_store import LoggedEvents, insert_events
 from gateway_app.inbound import Inbound
 from gateway_app.models import Turn
 from gateway_app.selectors.queue import queued_sql, read_queue
+from gateway_app.services import busy
 from gateway_app.services.agents import agent_slug
-from gateway_app.services.branches import active_from, branch_position
+from gateway_app.services.branches import active_from, branch_position, check_branch
 from gateway_app.services.prompts import FrozenConfig, freeze_prompt
 from gateway_app.shapes import new_message_shape
 from sessions_app import database as db
-from sessions_app.errors import SessionBusy, SessionEnded, SessionNotFound
+from sessions_app.errors import MessageInvalid, SessionBusy, SessionEnded, SessionNotFound
 from sessions_app.fields import dump_json
 from sessions_app.keys import split_key, web_key
 from sessions_app.models import BLOCK, Session, new_id
@@ -65,6 +66,8 @@ class Accepted:
     run: RunLease | None = None
     startable: bool = False
     """The session is free: whoever runs turns may start the first waiting one."""
+    stopping: tuple[UUID, int] | None = None
+    """(turn, generation) of the run that was told to stop for this message."""
     logged: tuple[LoggedEvents, ...] = ()
 
 
@@ -97,12 +100,7 @@ def accept_turn(
     A repeat answers with the first one's ids. Raises SessionNotFound, SessionEnded, SessionBusy,
     QueueFull, IdempotencyMismatch, Unsupported.
     """
-    if inbound.when_busy not in {"queue", "reject"}:
-        raise Unsupported(
-            f"This server does not offer whenBusy={inbound.when_busy!r}. Use queue or reject."
-        )
-    if inbound.branches and inbound.when_busy != "reject":
-        raise Unsupported("An edit or a retry cannot wait. Use whenBusy=reject.")
+    busy.check_policy(inbound)
     if session_id is None and (earlier := _earlier(inbound)):
         return earlier
     try:
@@ -118,13 +116,13 @@ def accept_turn(
 
 def _accept(inbound: Inbound, session_id: UUID, lease_owner: str, start: bool) -> Accepted:
     locked = _lock(session_id, inbound)
-    busy = locked.open_block > 0 or locked.waiting > 0
-    if busy and inbound.when_busy == "reject":
+    is_busy = locked.open_block > 0 or locked.waiting > 0
+    if is_busy and inbound.when_busy == "reject":
         raise SessionBusy
-    if busy and locked.waiting >= gateway_config().max_queued:
+    if is_busy and locked.waiting >= gateway_config().max_queued:
         raise QueueFull(gateway_config().max_queued)
     turn_id = new_id()
-    if busy or not start:
+    if is_busy or not start:
         return _enqueue(locked, inbound, turn_id)
     return _start_accepted(locked, inbound, turn_id, lease_owner)
 
@@ -132,7 +130,12 @@ def _accept(inbound: Inbound, session_id: UUID, lease_owner: str, start: bool) -
 def _start_accepted(
     locked: LockedSession, inbound: Inbound, turn_id: UUID, lease_owner: str
 ) -> Accepted:
-    branch_at = branch_position(locked.id, inbound) if inbound.branches else None
+    branch_at = None
+    if inbound.branches:
+        check_branch(locked.id, inbound)
+        branch_at = branch_position(locked.id, inbound.edit_of, inbound.retry_of)
+        if branch_at is None:
+            raise MessageInvalid("This turn has no answer on this branch to try again.")
     _insert_turn(locked, inbound, turn_id, state="running", lease_owner=lease_owner)
     run, logged = _start_run(
         locked,
@@ -148,7 +151,14 @@ def _start_accepted(
 
 
 def _enqueue(locked: LockedSession, inbound: Inbound, turn_id: UUID) -> Accepted:
-    _insert_turn(locked, inbound, turn_id, state="queued")
+    stopping, priority = None, 0
+    if inbound.branches:
+        check_branch(locked.id, inbound)
+        busy.refuse_second_branch(locked.id)
+    if inbound.when_busy == "interrupt":
+        priority = busy.head_priority(locked.id)
+        stopping = busy.request_stop(locked.id)
+    _insert_turn(locked, inbound, turn_id, state="queued", priority=priority)
     queue = read_queue(locked.id)
     seq = db.rows(
         f"UPDATE {_SESSION} SET event_seq = event_seq + 1, updated_at = {db.now_sql()}"
@@ -159,10 +169,11 @@ def _enqueue(locked: LockedSession, inbound: Inbound, turn_id: UUID) -> Accepted
     return Accepted(
         locked.id,
         turn_id,
-        "queued",
+        busy.waiting_status(inbound.when_busy, locked.open_block),
         replayed=False,
-        place=len(queue),
+        place=next(item["place"] for item in queue if item["turnId"] == str(turn_id)),
         startable=locked.open_block == 0,
+        stopping=stopping,
         logged=(logged,),
     )
 
@@ -180,16 +191,19 @@ def start_waiting(locked: LockedSession, lease_owner: str) -> tuple[RunLease, Lo
     """Within the caller's transaction: starts the first waiting turn of a locked, free session."""
     users = get_user_model()._meta.db_table
     found = db.rows(
-        f"SELECT t.id, t.content, t.author_id, t.client_message_id, u.username FROM {_TURN}"
-        f" t LEFT JOIN {users} u ON u.id = t.author_id"
+        "SELECT t.id, t.content, t.author_id, t.client_message_id, u.username, t.edit_of,"
+        f" t.retry_of FROM {_TURN} t LEFT JOIN {users} u ON u.id = t.author_id"
         f" WHERE t.session_id = %s AND {queued_sql('t')}"
         " ORDER BY t.priority DESC, t.accepted_seq LIMIT 1",
         [db.db_uuid(locked.id)],
     )
     if not found:
         return None
-    turn_id, content, author_id, client_message_id, name = found[0]
+    turn_id, content, author_id, client_message_id, name, *branch = found[0]
     turn_id = db.to_uuid(turn_id)
+    edit_of, retry_of = (one and db.to_uuid(one) for one in branch)
+    # what was to be replaced may be gone by now: then the answer stands after what is there
+    branch_at = branch_position(locked.id, edit_of, retry_of) if edit_of or retry_of else None
     db.execute(
         f"UPDATE {_TURN} SET state = 'running', started_at = {db.now_sql()}, block = %s,"
         " generation = %s, runs = runs + 1, lease_owner = %s WHERE id = %s",
@@ -204,6 +218,7 @@ def start_waiting(locked: LockedSession, lease_owner: str) -> tuple[RunLease, Lo
         client_message_id=client_message_id,
         lease_owner=lease_owner,
         queue_changed=True,
+        branch_at=branch_at,
     )
 
 
@@ -352,21 +367,28 @@ def _insert_session(inbound: Inbound) -> UUID:
 
 
 def _insert_turn(
-    locked: LockedSession, inbound: Inbound, turn_id: UUID, *, state: str, lease_owner: str = ""
+    locked: LockedSession,
+    inbound: Inbound,
+    turn_id: UUID,
+    *,
+    state: str,
+    lease_owner: str = "",
+    priority: int = 0,
 ) -> None:
     """The turn's row stands. Raises _Repeated when a concurrent repeat was first."""
     running = state == "running"
     inserted = db.execute(
         f"INSERT INTO {_TURN} (id, session_id, state, author_id, client_message_id, body_hash,"
-        " content, when_busy, retry_of, accepted_seq, block, generation, runs, lease_owner,"
-        " started_at)"
-        " SELECT %s, s.id, %s, %s, %s, %s, %s, %s, %s, s.event_seq + 1, %s, %s, %s, %s,"
+        " content, when_busy, retry_of, edit_of, priority, accepted_seq, block, generation, runs,"
+        " lease_owner, started_at)"
+        " SELECT %s, s.id, %s, %s, %s, %s, %s, %s, %s, %s, %s, s.event_seq + 1, %s, %s, %s, %s,"
         f" {db.now_sql() if running else 'NULL'} FROM {_SESSION} s WHERE s.id = %s"
         " ON CONFLICT (author_id, client_message_id) DO NOTHING",
         [
             db.db_uuid(turn_id), state, inbound.author_id, inbound.client_message_id,
             inbound.body_hash, None if inbound.content is None else dump_json(inbound.content),
             inbound.when_busy, inbound.retry_of and db.db_uuid(inbound.retry_of),
+            inbound.edit_of and db.db_uuid(inbound.edit_of), priority,
             locked.next_block if running else None,
             locked.run_generation + 1 if running else 0, int(running), lease_owner,
             db.db_uuid(locked.id),
@@ -382,14 +404,16 @@ def _earlier(inbound: Inbound) -> Accepted | None:
         Turn.objects.filter(
             author_id=inbound.author_id, client_message_id=inbound.client_message_id
         )
-        .values_list("session_id", "pk", "state", "body_hash")
+        .values_list("session_id", "pk", "state", "body_hash", "when_busy", "session__open_block")
         .first()
     )
     if found is None:
         return None
-    session_id, turn_id, state, body_hash = found
+    session_id, turn_id, state, body_hash, when_busy, open_block = found
     if body_hash != inbound.body_hash:
         raise IdempotencyMismatch
+    if state == "queued":
+        state = busy.waiting_status(when_busy, open_block)
     return Accepted(session_id, turn_id, state, replayed=True)
 
 

@@ -143,7 +143,7 @@ class LiveRun:
         for message, result in zip(messages[1:], results, strict=True):
             self.log.add(events.tool_result(message.id, result.call_id, result.content))
         self.draft = None  # its rows are written now, whatever stops the agent meanwhile
-        await self.write(RunWrite(run=self.run, messages=messages, record=self.record))
+        await self.write(RunWrite(run=self.run, messages=messages, record=self.record, absorb=True))
 
     # --- what the runner needs ---
 
@@ -178,7 +178,7 @@ class LiveRun:
         whole = RunWrite(
             run=write.run, messages=write.messages, before=[*before, *write.before],
             terminal=write.terminal, record=write.record, state=write.state,
-            lease_owner=write.lease_owner, names=write.names,
+            lease_owner=write.lease_owner, absorb=write.absorb, names=write.names,
         )  # fmt: skip
         written = await self._lanes.write(write_run, write=whole)
         self._hub.publish(written.logged)

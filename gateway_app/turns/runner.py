@@ -73,6 +73,8 @@ class TurnRunner:
             start=self._config.turns == "inline",
         )
         self._hub.publish(accepted.logged)
+        if accepted.stopping is not None:
+            self.stop(*accepted.stopping)
         if accepted.run is not None:
             self.launch(accepted.run)
         elif accepted.startable:
