@@ -60,6 +60,8 @@ def _inbound(world: World, session_id: UUID, pick: Pick) -> Inbound:
     content = [{"type": "text", "text": f"question {next(world.numbers)}"}]
     retry_of = edit_of = None
     when_busy = "queue" if session_id not in world.turns or pick.rarely() else "reject"
+    if when_busy == "reject" and pick.rarely():
+        when_busy = "steer" if pick.often() else "interrupt"
     way = pick.below(8)
     if way == 0:
         found = world.client.rows(
@@ -203,7 +205,11 @@ def step(world: World, session_id: UUID, pick: Pick) -> None:
         NewMessage(kind="tool", parts=dump_json(result)),
     ]
     turn.steps += 1
-    write(world, session_id, RunWrite(run=turn.run, messages=messages, record=turn.record))
+    write(
+        world,
+        session_id,
+        RunWrite(run=turn.run, messages=messages, record=turn.record, absorb=True),
+    )
 
 
 def roll_back_step(world: World, session_id: UUID, _: Process, pick: Pick) -> None:
