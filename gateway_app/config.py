@@ -24,6 +24,8 @@ class GatewayConfig:
     fold_after_s: float = 60
     log_keep_s: float = 7 * 86_400
     log_keep_events: int = 10_000
+    storage_patience_s: float = 20
+    storage_retry_s: float = 2
     poll_s: float = 2
     housekeeping_s: float = 15
     # the agent cache

@@ -19,11 +19,12 @@ from gateway_app.config import GatewayConfig
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_store import LoggedEvents, RunBatch, flush_runs
 from gateway_app.services.turns import RunLease
+from sessions_app import database as db
 
 logger = logging.getLogger(__name__)
 
 _BUSY_TICKS: Final = 4
-_STORAGE_PATIENCE_S: Final = 20
+_AWAY_PAUSE_S: Final = 0.5
 
 Contents = Callable[[str, str], bytes]
 
@@ -159,11 +160,15 @@ class EventLog:
         ready, self._dirty = [log for log in self._dirty if log], {}
         alone = [log for log in ready if log.busy_ticks >= _BUSY_TICKS]
         together = [log for log in ready if log.busy_ticks < _BUSY_TICKS]
+        written = True
         for group, wait in [(together, False), *(([log], True) for log in alone)]:
             if group:
-                await self._flush_group(group, wait=wait)
+                written = await self._flush_group(group, wait=wait) and written
+        if not written:
+            await asyncio.sleep(_AWAY_PAUSE_S)
 
-    async def _flush_group(self, group: list[RunLog], *, wait: bool) -> None:
+    async def _flush_group(self, group: list[RunLog], *, wait: bool) -> bool:
+        """False if the database took none of it: it is kept, and tried again."""
         taken = {log: log.take() for log in group}
         self._flushing = frozenset(group)
         logged: list[LoggedEvents] = []
@@ -173,12 +178,14 @@ class EventLog:
                 for log, what in taken.items()
             ]
             logged, fenced = await asyncio.shield(self._lanes.write(flush_runs, batches, wait=wait))
-        except DatabaseError:
+        except DatabaseError as exc:
             logger.exception("The event log could not be written", extra={"runs": len(group)})
-            await self._keep(taken)
+            self._keep(taken, apart=not isinstance(exc, db.AWAY))
+            return False
         else:
             self._publish(logged)
             self._account(taken, {one.session_id for one in logged}, set(fenced))
+            return True
         finally:
             self._flushing = frozenset()
             async with self._flushed:
@@ -198,17 +205,21 @@ class EventLog:
                 log.put_back(what)
                 self.want(log, urgent=False)
 
-    async def _keep(self, taken: dict[RunLog, tuple[bytes, ...]]) -> None:
-        """The events wait for the database to come back, for a while."""
+    def _keep(self, taken: dict[RunLog, tuple[bytes, ...]], *, apart: bool) -> None:
+        """The events wait for the database to come back, for a while.
+
+        `apart`: one run's events may be what it refuses, so the runs are tried one by one.
+        """
         now = monotonic()
         for log, what in taken.items():
             log.put_back(what)
             log.failing_since = log.failing_since or now
-            if now - log.failing_since > _STORAGE_PATIENCE_S:
+            if apart:
+                log.busy_ticks = _BUSY_TICKS
+            if now - log.failing_since > self._config.storage_patience_s:
                 log.on_lost("storage")
             else:
                 self.want(log, urgent=False)
-        await asyncio.sleep(0.5)
 
 
 text_content: Final[Contents] = events.text_content

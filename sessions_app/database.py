@@ -5,13 +5,16 @@ import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
-from django.db import connections
+from django.db import InterfaceError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.dateparse import parse_datetime
 
 _thread = threading.local()
+
+AWAY: Final = (OperationalError, InterfaceError)
+"""The database itself is the trouble: out of reach, locked, full. Others blame what was written."""
 
 
 def own_thread(alias: str) -> None:

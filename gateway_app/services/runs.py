@@ -148,16 +148,20 @@ def _write_run(write: RunWrite) -> RunWritten:
 
 
 def _lock_run(run: RunLease, count: int, *, closing: bool) -> tuple[LockedSession, int, int | None]:
-    """Fence, lock and `count` seqs in one statement; with the highest position in the block."""
+    """Fence, lock and `count` seqs in one statement; with the highest position in the block.
+
+    A run whose block is closed has ended, though the news of that commit may have been lost.
+    """
     close = ", lease_owner = '', lease_expires_at = NULL, open_block = 0" if closing else ""
     found = db.rows(
         f"UPDATE {_SESSION} SET event_seq = event_seq + %s, updated_at = {db.now_sql()}{close}"
-        " WHERE id = %s AND run_generation = %s AND deleted_at IS NULL RETURNING revision,"
+        " WHERE id = %s AND run_generation = %s AND open_block = %s AND deleted_at IS NULL"
+        " RETURNING revision,"
         " incarnation, next_block, title, agent, agent_version, model, prompt_hash, event_seq,"
         f" (SELECT max(position) FROM {_MESSAGE} m WHERE m.session_id = {_SESSION}.id"
         " AND m.position >= %s AND m.position < %s)",
         [
-            count, db.db_uuid(run.session_id), run.generation,
+            count, db.db_uuid(run.session_id), run.generation, run.block,
             run.block * BLOCK, (run.block + 1) * BLOCK,
         ],
     )  # fmt: skip

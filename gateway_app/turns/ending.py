@@ -1,8 +1,8 @@
 """How a run ends: which rows close it, and which terminal event. No turn ends without one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 
 from gateway_app import events
 from gateway_app.agent import Draft
@@ -21,6 +21,18 @@ class Ending:
     state: str
     code: str = ""
     message: str = ""
+
+
+NOT_STORED: Final = "This answer could not be stored. Your message is kept; try again."
+AWAY: Final = "The database did not answer. Your message is kept; try again."
+
+
+def unstored_write(live: LiveRun, refused: RunWrite) -> RunWrite:
+    """The last transaction of a run whose own last one the database refused: only a notice."""
+    ending = Ending("failed", "storage", NOT_STORED)
+    live.draft, live.record = None, TurnRecord()
+    bare = ending_write(live, ending, refused.lease_owner)
+    return replace(bare, before=refused.before)
 
 
 def ending_write(live: LiveRun, ending: Ending, lease_owner: str | None) -> RunWrite:

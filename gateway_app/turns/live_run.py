@@ -6,6 +6,8 @@ from time import monotonic
 from typing import Any
 from uuid import UUID
 
+from django.db import DatabaseError
+
 from gateway_app import events
 from gateway_app.agent import Draft, ToolCall, ToolResult
 from gateway_app.agent_cache import AgentCache, ConfigChanged, GuardedRequest
@@ -143,7 +145,13 @@ class LiveRun:
         for message, result in zip(messages[1:], results, strict=True):
             self.log.add(events.tool_result(message.id, result.call_id, result.content))
         self.draft = None  # its rows are written now, whatever stops the agent meanwhile
-        await self.write(RunWrite(run=self.run, messages=messages, record=self.record, absorb=True))
+        try:
+            await self.write(
+                RunWrite(run=self.run, messages=messages, record=self.record, absorb=True)
+            )
+        except DatabaseError:
+            self.draft = draft  # a person saw it: the run's end stores what it can
+            raise
 
     # --- what the runner needs ---
 
@@ -180,7 +188,11 @@ class LiveRun:
             terminal=write.terminal, record=write.record, state=write.state,
             lease_owner=write.lease_owner, absorb=write.absorb, names=write.names,
         )  # fmt: skip
-        written = await self._lanes.write(write_run, write=whole)
+        try:
+            written = await self._lanes.write(write_run, write=whole)
+        except DatabaseError:
+            self.log.put_back(before)
+            raise
         self._hub.publish(written.logged)
         return written
 

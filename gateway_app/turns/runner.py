@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import logging
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django.db import DatabaseError
@@ -20,15 +20,20 @@ from gateway_app.inbound import Inbound
 from gateway_app.profiles import Profiles
 from gateway_app.providers.base import ProviderError, Usage
 from gateway_app.providers.registry import Providers
+from gateway_app.services.runs import RunWrite, RunWritten
 from gateway_app.services.turns import Accepted, RunLease, accept_turn, start_next_turn
 from gateway_app.subscriptions import Hub
-from gateway_app.turns.ending import Ending, ending_write
+from gateway_app.turns.ending import AWAY, Ending, ending_write, unstored_write
 from gateway_app.turns.live_run import LiveRun
+from sessions_app import database as db
 from sessions_app.errors import RunFenced, SessionError
 
 logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
+
+_STOPPED: Final = {"stopped": Ending("stopped"), "storage": Ending("failed", "storage", AWAY)}
+"""Why a run was stopped -> how it ends. Any other one is not ours to end."""
 
 
 class TurnRunner:
@@ -179,7 +184,7 @@ class TurnRunner:
         except asyncio.CancelledError:
             if live.stopping is None:
                 raise
-            return Ending("stopped") if live.stopping == "stopped" else None
+            return _STOPPED.get(live.stopping)
         except ProviderError as exc:
             logger.info("A model call failed", extra=_facts(live.run) | {"code": exc.code})
             return Ending("failed", exc.code, exc.message)
@@ -188,8 +193,7 @@ class TurnRunner:
             return Ending("failed", "storage", str(exc))
         except DatabaseError:
             logger.exception("A run lost the database", extra=_facts(live.run))
-            message = "The database did not answer. Your message is kept; try again."
-            return Ending("failed", "storage", message)
+            return Ending("failed", "storage", AWAY)
         except RunFenced:
             return None
         except Exception:  # top of a turn's task: the turn is closed, and says so
@@ -200,11 +204,36 @@ class TurnRunner:
 
     async def _finish(self, live: LiveRun, ending: Ending) -> None:
         self._price(live)
-        written = await live.write(
-            ending_write(live, ending, None if self.draining else self.lease_owner)
-        )
+        write = ending_write(live, ending, None if self.draining else self.lease_owner)
+        try:
+            written = await self._store_end(live, write)
+        except db.AWAY:
+            raise
+        except DatabaseError:
+            logger.exception("A run's end was refused by the database", extra=_facts(live.run))
+            written = await self._store_end(live, unstored_write(live, write))
         if written.next_run is not None:
             self.launch(written.next_run)
+
+    async def _store_end(self, live: LiveRun, write: RunWrite) -> RunWritten:
+        """The run's last transaction; while the database is away it waits here, lease and all.
+
+        Only a drain ends the wait: whoever recovers the turn knows from the log what was shown.
+        """
+        tries = 0
+        while True:
+            try:
+                return await live.write(write)
+            except db.AWAY as exc:
+                if live.stopping == "draining":
+                    raise
+                if tries == 0:
+                    reason = {"reason": str(exc).partition("\n")[0]}
+                    logger.warning(
+                        "A run's end waits for the database", extra=_facts(live.run) | reason
+                    )
+            tries += 1
+            await asyncio.sleep(self._config.storage_retry_s)
 
     def _price(self, live: LiveRun) -> None:
         record, profile = live.record, live.profile
