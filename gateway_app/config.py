@@ -27,6 +27,7 @@ class GatewayConfig:
     storage_patience_s: float = 20
     storage_retry_s: float = 2
     poll_s: float = 2
+    news_tick_ms: float = 100
     housekeeping_s: float = 15
     # the agent cache
     cache_entries: int = 128

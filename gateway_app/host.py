@@ -16,8 +16,9 @@ from gateway_app.event_log import EventLog
 from gateway_app.event_store import LoggedEvents, read_last_seqs
 from gateway_app.housekeeping import Housekeeping
 from gateway_app.providers.registry import Providers
-from gateway_app.receivers import register_cache
+from gateway_app.receivers import forget_lists, register_cache, register_lists
 from gateway_app.services.recovery import find_leased, release_runs
+from gateway_app.session_news import SessionNews
 from gateway_app.socket_watch import OpenSocket, SocketWatch
 from gateway_app.subscriptions import Hub
 from gateway_app.turns.heartbeat import Heartbeat, new_lease_owner
@@ -28,10 +29,11 @@ logger: Final = logging.getLogger(__name__)
 
 
 class PublishingHub(Hub):
-    """A hub that also wakes other processes."""
+    """A hub that also wakes other processes and tells lists."""
 
-    def __init__(self) -> None:
+    def __init__(self, news: SessionNews) -> None:
         super().__init__()
+        self._news = news
         self.wakeups: WakeUps | None = None
 
     def publish(self, batches: Iterable[LoggedEvents]) -> None:
@@ -39,6 +41,7 @@ class PublishingHub(Hub):
         super().publish(batches)
         if self.wakeups is not None:
             self.wakeups.tell(batches)
+        self._news.look(batches)
 
 
 class GatewayHost:
@@ -51,7 +54,8 @@ class GatewayHost:
         self.connections: set[OpenSocket] = set()
         self.lanes = DatabaseLanes(readers=config.reader_threads, postgres=config.postgres_threads)
         self._watch = SocketWatch(self.connections, self.lanes, config)
-        self.hub = PublishingHub()
+        self.news = SessionNews(self.connections, self.lanes, config)
+        self.hub = PublishingHub(self.news)
         self.cache = AgentCache(
             entries=config.cache_entries,
             idle_s=config.cache_idle_s,
@@ -91,14 +95,17 @@ class GatewayHost:
             await asyncio.to_thread(self.lanes.close)
             raise
         register_cache(self.cache)
-        self.hub.wakeups = WakeUps(self.hub, self.lease_owner)
+        self.hub.wakeups = WakeUps(self.hub, self.lease_owner, self.news.note_elsewhere)
         self.hub.wakeups.start()
+        self.news.start(self.hub.wakeups)
+        register_lists(self.news)
         self.log.start()
         heartbeat = Heartbeat(self.runner, self.lanes, self.hub, self.config)
         await heartbeat.recover_at_start(leased)
         housekeeping = Housekeeping(self.lanes, self.cache, self.config, self.lease_owner)
         self._spawn(heartbeat.run())
         self._spawn(self._poll())
+        self._spawn(self.news.tell_forever())
         self._spawn(self._watch.look_forever())
         self._spawn(self._watch.authorise_forever())
         self._spawn(housekeeping.run())
@@ -122,6 +129,7 @@ class GatewayHost:
 
     async def aclose(self) -> None:
         """Everything has ended; database threads last."""
+        forget_lists(self.news)
         await self.runner.aclose()
         for task in self._tasks:
             task.cancel()

@@ -180,6 +180,17 @@ class Event(models.Model):
     created_at = models.DateTimeField(db_default=Now())
 
 
+class ReadMark(models.Model):
+    """How far a person has seen a session: the transcript's revision then. It only rises."""
+
+    pk = models.CompositePrimaryKey("user_id", "session_id")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, db_index=False, related_name="+"
+    )
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="+")
+    revision = models.BigIntegerField()
+
+
 class ApiToken(models.Model):
     """A hashed API token: its text is shown once, when it is made."""
 

@@ -48,6 +48,8 @@ class Outbox:
         self._ready: deque[tuple[str, int]] = deque()
         """Texts, and what each of them counts for in `_unread`."""
         self._unread = 0
+        self._news: dict[UUID, str] = {}
+        """Of each session only the newest: who does not read costs no more than a list."""
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -68,6 +70,11 @@ class Outbox:
         self._append(text, len(text))
         self._wake.set()
         return room
+
+    def put_news(self, session_id: UUID, text: str) -> None:
+        """A control frame about the session; it takes the place of one that was not sent yet."""
+        self._news[session_id] = text
+        self._wake.set()
 
     async def idle(self) -> None:
         """Everything is sent, and the client reads: the next command may be worked on."""
@@ -141,6 +148,8 @@ class Outbox:
                 await self._send(text)
                 self._unread -= counted
             self._idle.set()
+            while self._news:
+                await self._send(self._news.pop(next(iter(self._news))))
             for subscription in list(self.subscriptions.values()):
                 if subscription.behind and self._open:
                     await self._catch_up(subscription)

@@ -75,6 +75,11 @@ class SessionUpdate(Command, tag="session.update"):
     model: Name | None = None
 
 
+class SessionSeen(Command, tag="session.seen"):
+    session_id: UUID
+    revision: Annotated[int, msgspec.Meta(ge=0)]
+
+
 class SessionDelete(Command, tag="session.delete"):
     session_id: UUID
 
@@ -143,6 +148,7 @@ AnyCommand = (
     | SessionUnsubscribe
     | SessionHistory
     | SessionUpdate
+    | SessionSeen
     | SessionDelete
     | SessionRestore
     | MessageSend
@@ -180,8 +186,8 @@ _KNOWN: Final = frozenset(
     str(struct.__struct_config__.tag)
     for struct in (
         Hello, SessionCreate, SessionList, SessionSubscribe, SessionUnsubscribe, SessionHistory,
-        SessionUpdate, SessionDelete, SessionRestore, MessageSend, MessageEdit, BranchSelect,
-        TurnRetry, TurnStop, QueueEdit, QueueRemove, Ack, Ping,
+        SessionUpdate, SessionSeen, SessionDelete, SessionRestore, MessageSend, MessageEdit,
+        BranchSelect, TurnRetry, TurnStop, QueueEdit, QueueRemove, Ack, Ping,
     )
 )  # fmt: skip
 

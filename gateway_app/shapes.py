@@ -42,7 +42,8 @@ def _sendable(value: Any) -> Any:
     return value
 
 
-def session_shape(session: Session) -> Shape:
+def session_shape(session: Session, *, failed: bool, unread: bool) -> Shape:
+    """A session as lists show it; `failed` and `unread` are not in its row."""
     return {
         "id": str(session.pk),
         "key": session.key,
@@ -55,6 +56,8 @@ def session_shape(session: Session) -> Shape:
         "pinned": session.pinned,
         "archived": session.archived,
         "running": session.open_block > 0,
+        "failed": failed,
+        "unread": unread,
         "createdAt": timestamp(session.created_at),
         "updatedAt": timestamp(session.updated_at),
     }

@@ -19,7 +19,6 @@ from gateway_app.services import sessions as writes
 from gateway_app.services.branches import switch_branch
 from gateway_app.services.busy import POLICIES
 from gateway_app.services.turns import Accepted
-from gateway_app.shapes import session_shape
 
 Result = Any
 
@@ -49,14 +48,16 @@ def _agents() -> list[dict[str, Any]]:
 
 
 async def session_create(connection: Connection, command: protocol.SessionCreate) -> Result:
-    session, _ = await connection.host.lanes.write(
+    lanes = connection.host.lanes
+    session, _ = await lanes.write(
         writes.create_web_session,
         user_id=connection.user_id,
         create_id=command.client_message_id,
         agent=command.agent,
         title=command.title or "",
     )
-    return {"session": session_shape(session)}
+    _, shape = await lanes.read(reads.own_listed, connection.user_id, session.pk)
+    return {"session": shape}
 
 
 async def session_list(connection: Connection, command: protocol.SessionList) -> Result:
@@ -123,7 +124,17 @@ async def session_update(connection: Connection, command: protocol.SessionUpdate
         model=command.model,
     )
     connection.host.hub.publish(logged)
-    return {"session": session_shape(session)}
+    return {"session": session}
+
+
+async def session_seen(connection: Connection, command: protocol.SessionSeen) -> Result:
+    await connection.host.lanes.write(
+        writes.mark_seen,
+        user_id=connection.user_id,
+        session_id=command.session_id,
+        revision=command.revision,
+    )
+    return {}
 
 
 async def session_delete(connection: Connection, command: protocol.SessionDelete) -> Result:
@@ -139,7 +150,7 @@ async def session_restore(connection: Connection, command: protocol.SessionResto
     session = await connection.host.lanes.write(
         writes.restore_own_session, user_id=connection.user_id, session_id=command.session_id
     )
-    return {"session": session_shape(session)}
+    return {"session": session}
 
 
 async def message_send(connection: Connection, command: protocol.MessageSend) -> Result:
@@ -274,6 +285,7 @@ COMMANDS: Final[dict[type, Callable[[Connection, Any], Awaitable[Result]]]] = {
     protocol.SessionUnsubscribe: session_unsubscribe,
     protocol.SessionHistory: session_history,
     protocol.SessionUpdate: session_update,
+    protocol.SessionSeen: session_seen,
     protocol.SessionDelete: session_delete,
     protocol.SessionRestore: session_restore,
     protocol.MessageSend: message_send,

@@ -1,4 +1,5 @@
-"""Wake-ups between processes: "the log of these sessions reaches so far". Any may be lost.
+"""Wake-ups between processes: "the log of these sessions reaches so far", "these stand otherwise in
+lists". Any may be lost.
 
 One message a flush for the whole process, over the channel layer; a slow poll heals what is lost.
 With the in-memory layer there is nobody to wake.
@@ -6,7 +7,7 @@ With the in-memory layer there is nobody to wake.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 from uuid import UUID
 
@@ -25,11 +26,12 @@ _PER_MESSAGE: Final = 100
 class WakeUps:
     """Sends this process's wake-ups and takes those of others."""
 
-    def __init__(self, hub: Hub, sender: str) -> None:
-        self._hub, self._sender = hub, sender
+    def __init__(self, hub: Hub, sender: str, on_listed: Callable[[UUID], None]) -> None:
+        self._hub, self._sender, self._on_listed = hub, sender, on_listed
         layer = get_channel_layer()
         self._layer: Any = None if isinstance(layer, InMemoryChannelLayer) else layer
         self._pending: dict[str, int] = {}
+        self._listed: set[str] = set()
         self._wanted = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -55,16 +57,24 @@ class WakeUps:
             self._pending[str(logged.session_id)] = logged.last_seq
         self._wanted.set()
 
+    def tell_listed(self, session_ids: Iterable[UUID]) -> None:
+        """Other processes will read again what lists say of these sessions."""
+        if self._layer is not None:
+            self._listed.update(map(str, session_ids))
+            self._wanted.set()
+
     async def _send_forever(self) -> None:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
             pending, self._pending = list(self._pending.items()), {}
-            for start in range(0, len(pending), _PER_MESSAGE):
+            listed, self._listed = list(self._listed), set()
+            for start in range(0, max(len(pending), len(listed)), _PER_MESSAGE):
                 message = {
                     "type": "hermes.wakeup",
                     "from": self._sender,
                     "seqs": dict(pending[start : start + _PER_MESSAGE]),
+                    "listed": listed[start : start + _PER_MESSAGE],
                 }
                 try:
                     await self._layer.group_send(_GROUP, message)
@@ -87,3 +97,5 @@ class WakeUps:
             return
         for session_id, seq in message.get("seqs", {}).items():
             self._hub.note(UUID(session_id), seq)
+        for session_id in message.get("listed", ()):
+            self._on_listed(UUID(session_id))

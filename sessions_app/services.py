@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -10,6 +11,7 @@ from django.utils import timezone
 from sessions_app import database as db
 from sessions_app.errors import MessageInvalid, SessionNotFound
 from sessions_app.models import BLOCK, MODEL_KINDS, PERSON_KINDS, Message, Session
+from sessions_app.signals import session_listed
 from sessions_app.transcript import (
     NewMessage,
     refuse_while_open,
@@ -38,6 +40,7 @@ def create_session(
         session = Session.objects.create(
             key=key, owner_id=owner_id, agent=agent, title=title, model=model, create_id=create_id
         )
+        tell_listed(session.pk)
     session.refresh_from_db()
     return session
 
@@ -185,6 +188,7 @@ def end_session(*, session_id: UUID) -> None:
     with write_transcript(session_id) as (head, _):
         refuse_while_open(head)
         Session.objects.filter(pk=session_id).update(state="ended", ended_at=timezone.now())
+        tell_listed(session_id)
 
 
 def delete_session(*, session_id: UUID) -> None:
@@ -201,6 +205,7 @@ def delete_session(*, session_id: UUID) -> None:
     )
     if not touched:
         raise SessionNotFound
+    tell_listed(session_id)
 
 
 def restore_session(*, session_id: UUID, owner_id: int | None) -> None:
@@ -226,6 +231,7 @@ def _restore(session_id: UUID, owner_id: int | None) -> None:
         if state == "active" and successor_of(key) is not None:
             ended = {"state": "ended", "ended_at": timezone.now()}
         deleted.update(deleted_at=None, **ended)
+        tell_listed(session_id)
 
 
 def update_session(*, session_id: UUID, **fields: object) -> None:
@@ -234,6 +240,16 @@ def update_session(*, session_id: UUID, **fields: object) -> None:
                            "prompt_hash"}  # fmt: skip
     if fields and not Session.objects.live().filter(pk=session_id).update(**fields):
         raise SessionNotFound
+    tell_listed(session_id)
+
+
+def tell_listed(session_id: UUID) -> None:
+    """After the commit, lists are told that this session may stand otherwise in them."""
+    transaction.on_commit(
+        partial(session_listed.send_robust, sender=Session, session_id=session_id),
+        using=db.alias(),
+        robust=True,
+    )
 
 
 def _position(session_id: UUID, message_id: UUID) -> int:

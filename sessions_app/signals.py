@@ -1,4 +1,4 @@
-"""The one signal that reaches up a layer, sent after a commit and only then."""
+"""The signals that reach up a layer, sent after a commit and only then."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -7,6 +7,9 @@ from django.dispatch import Signal
 
 transcript_committed = Signal()
 """A service's transaction committed rows of one session; `commit` is a TranscriptCommit."""
+
+session_listed = Signal()
+"""What a list says of the session `session_id` may be another: made, renamed, deleted, back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
-from django.db.models import Q
-from django.db.models.functions import Length
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Length
 
 from gateway_app.event_store import fold_events, read_events, read_run_events
-from gateway_app.models import Turn
+from gateway_app.models import ReadMark, Turn
 from gateway_app.selectors.queue import OPEN, read_queue
 from gateway_app.shapes import Shape, message_shape, session_shape, turn_shapes
 from sessions_app import database as db
@@ -23,6 +23,11 @@ from sessions_app.models import Message, Session
 from sessions_app.selectors import older_than, visible_to_person
 
 T = TypeVar("T")
+
+Listed = tuple[int, Shape | None]
+"""The owner of a session, and the session as it is listed; None: it was deleted."""
+
+_FAILED: Final = frozenset({Turn.State.FAILED, Turn.State.INTERRUPTED})
 
 PAGE_CHARACTERS: Final = 1_000_000
 """Text of one page of rows, unless a single row has more."""
@@ -34,6 +39,40 @@ def own_session(user_id: int, session_id: UUID) -> Session:
     if session is None:
         raise SessionNotFound
     return session
+
+
+def listed(sessions: QuerySet[Session]) -> list[tuple[Session, Shape]]:
+    """The sessions, each as its owner's lists show it, in one statement.
+
+    The last turn that did not end well makes one `failed`; `unread` is a transcript that went on
+    after the owner saw it.
+    """
+    last = Turn.objects.filter(session_id=OuterRef("pk")).order_by("-created_at").values("state")
+    seen = ReadMark.objects.filter(user_id=OuterRef("owner_id"), session_id=OuterRef("pk"))
+    found = sessions.annotate(
+        last_turn=Subquery(last[:1]),
+        news=F("revision") - Coalesce(Subquery(seen.values("revision")[:1]), 0),
+    )
+    return [
+        (one, session_shape(one, failed=one.last_turn in _FAILED, unread=one.news > 0))
+        for one in found
+    ]
+
+
+def own_listed(user_id: int, session_id: UUID) -> tuple[Session, Shape]:
+    """The user's session, and as lists show it. Raises SessionNotFound as `own_session` does."""
+    found = listed(Session.objects.owned_by(user_id).filter(pk=session_id))
+    if not found:
+        raise SessionNotFound
+    return found[0]
+
+
+def read_listed(session_ids: Sequence[UUID]) -> dict[UUID, Listed]:
+    """The sessions for their owners' lists: what is here goes to nobody else."""
+    owned = Session.objects.filter(pk__in=session_ids, owner_id__isnull=False)
+    return {
+        one.pk: (shape["owner"], None if one.deleted_at else shape) for one, shape in listed(owned)
+    }
 
 
 def own_session_check(*, user_id: int, session_id: UUID) -> None:
@@ -67,12 +106,12 @@ def list_sessions(
     if cursor:
         updated_at, pk = _read_cursor(cursor, _moment)
         sessions = sessions.filter(older_than("updated_at", updated_at, pk))
-    page = list(sessions.order_by("-updated_at", "-pk")[: limit + 1])
+    page = listed(sessions.order_by("-updated_at", "-pk")[: limit + 1])
     more = len(page) > limit
     page = page[:limit]
-    last = page[-1] if page else None
+    last = page[-1][0] if page else None
     return {
-        "sessions": [session_shape(session) for session in page],
+        "sessions": [shape for _, shape in page],
         "nextCursor": _cursor(last.updated_at.isoformat(), str(last.pk)) if more and last else None,
     }
 
@@ -87,13 +126,13 @@ def read_history(*, user_id: int, session_id: UUID, before: str | None, limit: i
 def read_snapshot(*, user_id: int, session_id: UUID, limit: int) -> Shape:
     """The session as it stands at one `seq`: rows, the running turn so far, the queue."""
     with one_snapshot():
-        session = own_session(user_id, session_id)
+        session, shape = own_listed(user_id, session_id)
         page = _page(session_id, None, limit)
         return {
             "sessionId": str(session_id),
             "seq": session.event_seq,
             "revision": session.revision,
-            "session": session_shape(session),
+            "session": shape,
             "messages": page["messages"],
             "turns": page["turns"],
             "before": page["before"],

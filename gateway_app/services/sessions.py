@@ -8,10 +8,12 @@ from django.db import IntegrityError, transaction
 
 from gateway_app import events
 from gateway_app.event_store import LoggedEvents
-from gateway_app.selectors.sessions import own_session
+from gateway_app.models import ReadMark
+from gateway_app.selectors.sessions import own_listed, own_session
 from gateway_app.services.agents import agent_slug
 from gateway_app.services.prompts import freeze_prompt
 from gateway_app.services.queue import log_event
+from gateway_app.shapes import Shape
 from sessions_app import database as db
 from sessions_app import services as transcripts
 from sessions_app.errors import MessageInvalid
@@ -52,7 +54,7 @@ def change_session(
     archived: bool | None = None,
     agent: str | None = None,
     model: str | None = None,
-) -> tuple[Session, tuple[LoggedEvents, ...]]:
+) -> tuple[Shape, tuple[LoggedEvents, ...]]:
     """The session with the changes. A new agent or model makes the next request a rebuild."""
     with transaction.atomic(using=db.alias(), savepoint=False):
         session = own_session(user_id, session_id)
@@ -69,8 +71,8 @@ def change_session(
         logged: tuple[LoggedEvents, ...] = ()
         if title is not None:
             logged = (log_event(session_id, events.custom("title", {"title": fields["title"]})),)
-        session.refresh_from_db()
-    return session, logged
+        _, shape = own_listed(user_id, session_id)
+    return shape, logged
 
 
 def _configure(session: Session, agent: str | None, model: str | None) -> dict[str, Any]:
@@ -98,7 +100,25 @@ def delete_own_session(*, user_id: int, session_id: UUID) -> LoggedEvents:
     return logged
 
 
-def restore_own_session(*, user_id: int, session_id: UUID) -> Session:
+def restore_own_session(*, user_id: int, session_id: UUID) -> Shape:
     """The user's deleted session is back."""
     transcripts.restore_session(session_id=session_id, owner_id=user_id)
-    return own_session(user_id, session_id)
+    return own_listed(user_id, session_id)[1]
+
+
+def mark_seen(*, user_id: int, session_id: UUID, revision: int) -> None:
+    """The user has seen the session as it stood at `revision`; never less than before.
+
+    Not a change of the session: neither its clock nor its time moves.
+    """
+    with transaction.atomic(using=db.alias(), savepoint=False):
+        session = own_session(user_id, session_id)
+        table = ReadMark._meta.db_table
+        rose = db.execute(
+            f"INSERT INTO {table} (user_id, session_id, revision) VALUES (%s, %s, %s)"
+            " ON CONFLICT (user_id, session_id) DO UPDATE SET revision = excluded.revision"
+            f" WHERE {table}.revision < excluded.revision",
+            [user_id, db.db_uuid(session_id), min(revision, session.revision)],
+        )
+        if rose:
+            transcripts.tell_listed(session_id)
