@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Length
 
 from gateway_app.event_store import fold_events, read_events, read_run_events
@@ -44,18 +44,21 @@ def own_session(user_id: int, session_id: UUID) -> Session:
 def listed(sessions: QuerySet[Session]) -> list[tuple[Session, Shape]]:
     """The sessions, each as its owner's lists show it, in one statement.
 
-    The last turn that did not end well makes one `failed`; `unread` is a transcript that went on
-    after the owner saw it.
+    The last turn that did not end well makes one `failed`; `unread` is a row that the owner may
+    see, did not write, and has not seen.
     """
     last = Turn.objects.filter(session_id=OuterRef("pk")).order_by("-created_at").values("state")
-    seen = ReadMark.objects.filter(user_id=OuterRef("owner_id"), session_id=OuterRef("pk"))
-    found = sessions.annotate(
-        last_turn=Subquery(last[:1]),
-        news=F("revision") - Coalesce(Subquery(seen.values("revision")[:1]), 0),
+    seen = ReadMark.objects.filter(
+        user_id=OuterRef("session__owner_id"), session_id=OuterRef("session_id")
     )
+    news = Message.objects.filter(
+        visible_to_person(),
+        session_id=OuterRef("pk"),
+        revision__gt=Coalesce(Subquery(seen.values("revision")[:1]), 0),
+    ).exclude(kind="user", author_id=OuterRef("owner_id"))
+    found = sessions.annotate(last_turn=Subquery(last[:1]), news=Exists(news))
     return [
-        (one, session_shape(one, failed=one.last_turn in _FAILED, unread=one.news > 0))
-        for one in found
+        (one, session_shape(one, failed=one.last_turn in _FAILED, unread=one.news)) for one in found
     ]
 
 

@@ -42,7 +42,9 @@ FLUSH = 3
 @pytest.fixture
 def config(config: GatewayConfig) -> GatewayConfig:
     """Nothing but turns speaks to the database."""
-    return replace(config, heartbeat_s=3600, poll_s=3600, housekeeping_s=3600)
+    return replace(
+        config, heartbeat_s=3600, poll_s=3600, housekeeping_s=3600, news_tick_ms=3_600_000
+    )
 
 
 @sync_to_async

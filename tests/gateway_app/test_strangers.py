@@ -69,6 +69,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("session.subscribe", {"after": 0}),
     ("session.history", {}),
     ("session.update", {"title": "mine"}),
+    ("session.seen", {"revision": 1}),
     ("session.delete", {}),
     ("session.restore", {}),
     ("message.send", {"content": "Hi", "clientMessageId": "m"}),
