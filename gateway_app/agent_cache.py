@@ -56,6 +56,15 @@ class GuardedRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheCensus:
+    """What a cache holds: agents, bytes, and revisions by session."""
+
+    agents: int
+    size_bytes: int
+    baselines: dict[UUID, int]
+
+
+@dataclass(frozen=True, slots=True)
 class _Synchronised:
     """What bringing an agent up to date took."""
 
@@ -144,6 +153,27 @@ class AgentCache:
                     total -= agent.size_bytes
                     dropped.append(self._agents.pop(session_id))
         return len(dropped)
+
+    def evict_idle(self) -> int:
+        """Drops every agent that no run uses; how many."""
+        with self._lock:
+            idle = [session_id for session_id in self._agents if session_id not in self._pins]
+            dropped = [self._agents.pop(session_id) for session_id in idle]
+        return len(dropped)  # they are freed here, off the lock
+
+    def census(self, limit: int) -> CacheCensus:
+        """How much is cached, and at which revision the `limit` agents used last stand."""
+        with self._lock:
+            agents = list(self._agents.items())
+        return CacheCensus(
+            agents=len(agents),
+            size_bytes=sum(agent.size_bytes for _, agent in agents),
+            baselines={
+                session_id: agent.baseline[0]
+                for session_id, agent in agents[-limit:]
+                if agent.baseline[0] >= 0
+            },
+        )
 
     def rebaseline(self, commit: TranscriptCommit) -> bool:
         """Applies one of this process's own commits by compare-and-advance; False if no fit."""

@@ -29,6 +29,9 @@ class GatewayConfig:
     poll_s: float = 2
     news_tick_ms: float = 100
     housekeeping_s: float = 15
+    # what a process tells of itself
+    presence_s: float = 5
+    presence_baselines: int = 256
     # the agent cache
     cache_entries: int = 128
     cache_idle_s: float = 3600

@@ -22,6 +22,7 @@ from gateway_app.session_news import SessionNews
 from gateway_app.socket_watch import OpenSocket, SocketWatch
 from gateway_app.subscriptions import Hub
 from gateway_app.turns.heartbeat import Heartbeat, new_lease_owner
+from gateway_app.turns.presence import PresenceBeat
 from gateway_app.turns.runner import TurnRunner
 from gateway_app.wakeups import WakeUps
 
@@ -72,6 +73,7 @@ class GatewayHost:
             config=config,
             lease_owner=self.lease_owner,
         )
+        self._presence = PresenceBeat(self.lanes, self.cache, config, self.lease_owner)
         self._tasks: list[asyncio.Task[Any]] = []
         self._started: asyncio.Task[None] | None = None
 
@@ -91,6 +93,7 @@ class GatewayHost:
         self.lanes.start(checkpoint=checkpoint)
         try:
             leased = await self.lanes.read(find_leased)
+            await self._presence.tell()
         except DatabaseError:
             await asyncio.to_thread(self.lanes.close)
             raise
@@ -109,6 +112,7 @@ class GatewayHost:
         self._spawn(self._watch.look_forever())
         self._spawn(self._watch.authorise_forever())
         self._spawn(housekeeping.run())
+        self._spawn(self._presence.run())
         self._spawn(self.providers.warm())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -139,6 +143,7 @@ class GatewayHost:
         if self.hub.wakeups is not None:
             await self.hub.wakeups.aclose()
         await self.providers.aclose()
+        await self._presence.aclose()
         await asyncio.to_thread(self.lanes.close)
 
     async def _poll(self) -> None:

@@ -16,7 +16,7 @@ from gateway_app.agent_cache import AgentCache
 from gateway_app.config import GatewayConfig, gateway_config
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_store import fold_run
-from gateway_app.models import Event, JobLease, LoginLink, Turn
+from gateway_app.models import Event, JobLease, LoginLink, Presence, Turn
 from sessions_app import database as db
 from sessions_app.models import Session
 from sessions_app.services import RESTORE_DAYS
@@ -25,6 +25,7 @@ logger: Final = logging.getLogger(__name__)
 
 _BATCH: Final = 500
 _JOB_S: Final = 60
+_DEAD_S: Final = 120
 
 
 @dataclass(frozen=True)
@@ -150,10 +151,21 @@ def delete_links(links: Sequence[int]) -> None:
     LoginLink.objects.filter(pk__in=links).delete()
 
 
+def find_dead_presences() -> list[str]:
+    """Processes that told nothing of themselves for a while."""
+    before = timezone.now() - timedelta(seconds=_DEAD_S)
+    return list(Presence.objects.filter(seen_at__lt=before).values_list("pk", flat=True)[:_BATCH])
+
+
+def delete_presences(owners: Sequence[str]) -> None:
+    Presence.objects.filter(pk__in=owners).delete()
+
+
 JOBS: Final[dict[str, Job]] = {
     "fold": Job(15, 1, find_unfolded_turns, fold_turns),
     "old_events": Job(600, 100, find_old_events, delete_events),
     "surplus_events": Job(600, 100, find_surplus_events, delete_events),
     "purge": Job(3600, 1, find_purgeable_sessions, purge_sessions),
     "login_links": Job(3600, 100, find_dead_links, delete_links),
+    "presences": Job(60, 100, find_dead_presences, delete_presences),
 }

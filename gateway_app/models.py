@@ -158,6 +158,9 @@ class Turn(models.Model):
                 condition=models.Q(log_folded=False, finished_at__isnull=False),
                 name="turn_unfolded",
             ),
+            models.Index(
+                fields=["-created_at"], condition=models.Q(state="failed"), name="turn_failed"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -228,3 +231,27 @@ class JobLease(models.Model):
     name = models.CharField(max_length=40, primary_key=True)
     owner = models.CharField(max_length=64, blank=True, db_default="")
     expires_at = models.DateTimeField(db_default=Now())
+
+
+class Presence(models.Model):
+    """What a serving process tells of itself at its beat. A row that nobody renews is a dead one's.
+
+    `owner` is its name on leases. An operator's order to evict raises `evict_asked`; the process
+    answers with that number in `evict_done`, and with how many agents it dropped.
+    """
+
+    owner = models.CharField(max_length=64, primary_key=True)
+    started_at = models.DateTimeField(db_default=Now())
+    seen_at = models.DateTimeField(db_default=Now(), db_index=True)
+    cached_agents = models.PositiveIntegerField(db_default=0)
+    cached_agents_limit = models.PositiveIntegerField(db_default=0)
+    cached_bytes = models.BigIntegerField(db_default=0)
+    baselines = models.TextField(
+        db_default="{}", help_text="JSON: session id -> revision, of the agents used last"
+    )
+    evict_asked = models.PositiveIntegerField(db_default=0)
+    evict_done = models.PositiveIntegerField(db_default=0)
+    evicted = models.PositiveIntegerField(db_default=0)
+
+    def __str__(self) -> str:
+        return self.owner

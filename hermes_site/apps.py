@@ -1,7 +1,12 @@
-"""Registers the checks of the whole configuration."""
+"""Registers the checks of the whole configuration; names the admin's site."""
 
 from django.apps import AppConfig
+from django.contrib.admin.apps import AdminConfig
 from django.core import checks
+
+
+class HermesAdminConfig(AdminConfig):
+    default_site = "gateway_app.admin_site.HermesAdminSite"
 
 
 class SiteConfig(AppConfig):

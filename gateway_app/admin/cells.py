@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from gateway_app.admin import words
 from gateway_app.admin.words import Word
 from gateway_app.models import Turn
+from gateway_app.selectors.verdicts import Shares
 
 NOTHING: Final = "–"
 RIBBON_WIDTH: Final = 56
@@ -161,3 +162,35 @@ def turn_state(turn: Turn) -> SafeString:
     """Icon + word; a failed turn also says of what, in words."""
     state = mark(words.word_of(words.TURN_STATES, turn.state))
     return two_lines(state, words.ERRORS.get(turn.error_code, turn.error_code))
+
+
+BAR_WIDTH: Final = 64
+
+
+def verdict_bar(shares: Shares) -> SafeString | str:
+    """Warm, caught up, loaded again and rebuilt turns as one bar; nothing where none is known."""
+    if not shares.total:
+        return ""
+    scale, start, bars, told = BAR_WIDTH / shares.total, 0.0, [], []
+    for standing in ("reuse", "catch_up", "reload", "rebuild"):
+        count = getattr(shares, standing)
+        if count:
+            bars.append((standing, f"{start:.2f}", f"{count * scale:.2f}"))
+            told.append(f"{count} {words.VERDICTS[standing].text.lower()}")
+            start += count * scale
+    return format_html(
+        '<svg class="h-bar" viewBox="0 0 64 6" preserveAspectRatio="none" role="img"'
+        ' aria-label="{}"><title>{}</title>{}</svg>',
+        ", ".join(told),
+        ", ".join(told),
+        format_html_join(
+            "", '<rect class="h-bar-{}" x="{}" y="0" width="{}" height="6"></rect>', bars
+        ),
+    )
+
+
+def owner(name: str) -> SafeString | str:
+    """A process as people tell it apart, host and number; its whole name on leases in the title."""
+    if not name:
+        return NOTHING
+    return format_html('<bdi title="{}">{}</bdi>', name, name.rpartition(":")[0] or name)

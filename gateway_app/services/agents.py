@@ -1,9 +1,16 @@
 """Agents and their versions: every write."""
 
+from typing import Final
+
 from django.db import transaction
+from django.db.models import QuerySet
 
 from gateway_app.models import DEFAULT_PROMPT, Agent, AgentVersion
+from gateway_app.services.prompts import freeze_prompt
 from sessions_app.errors import MessageInvalid
+from sessions_app.models import Session
+
+_BATCH: Final = 500
 
 
 def ensure_default_agent() -> None:
@@ -85,6 +92,39 @@ def save_agent_version(
         locked.current_version = number
         locked.save(update_fields=["current_version"])
     return version
+
+
+def sessions_behind(agent: Agent) -> QuerySet[Session]:
+    """Running conversations of the agent that began with another version than its current one."""
+    begun = Session.objects.live().filter(agent=agent.slug, state="active").exclude(prompt_hash="")
+    return begun.exclude(agent_version=agent.current_version)
+
+
+def apply_version(*, agent: Agent, number: int) -> int:
+    """The agent's running conversations have its version `number` from now on; how many moved.
+
+    Each one's next request is a rebuild. A conversation keeps a model that was chosen for it.
+    Raises MessageInvalid unless the version is the agent's current one.
+    """
+    agent.refresh_from_db()
+    if agent.current_version != number:
+        raise MessageInvalid(f"Version {agent.current_version} was saved meanwhile. Look again.")
+    with transaction.atomic():
+        _, version, _, prompt_hash = freeze_prompt((agent.slug, number, "", "")).config
+    moved, last = 0, None
+    while True:
+        waiting = sessions_behind(agent).order_by("pk")
+        if last is not None:
+            waiting = waiting.filter(pk__gt=last)
+        with transaction.atomic():
+            locked = waiting.select_for_update(no_key=True)
+            ids = list(locked.values_list("pk", flat=True)[:_BATCH])
+            moved += Session.objects.filter(pk__in=ids).update(
+                agent_version=version, prompt_hash=prompt_hash
+            )
+        if len(ids) < _BATCH:
+            return moved
+        last = ids[-1]
 
 
 def agent_slug(asked: str | None) -> str:

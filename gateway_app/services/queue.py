@@ -39,12 +39,16 @@ def stop_turn(
     """
     with transaction.atomic(using=db.alias(), savepoint=False):
         session_id = _lock_own(user_id, session_id, turn_id)
-        turns = Turn.objects.filter(session_id=session_id)
-        running = request_stop(session_id, turn_id)
-        waiting = turns.filter(WAITING)
-        gone = waiting if clear_queue else waiting.filter(pk__in=[turn_id] if turn_id else [])
-        changed = gone.update(state="stopped", finished_at=timezone.now(), finish="stopped")
-        logged = (log_queue(session_id),) if changed else ()
+        return stop_locked(session_id, turn_id, clear_queue=clear_queue)
+
+
+def stop_locked(session_id: UUID, turn_id: UUID | None, *, clear_queue: bool = False) -> Stopped:
+    """Within a transaction that holds the session: what `stop_turn` says."""
+    running = request_stop(session_id, turn_id)
+    waiting = Turn.objects.filter(WAITING, session_id=session_id)
+    gone = waiting if clear_queue else waiting.filter(pk__in=[turn_id] if turn_id else [])
+    changed = gone.update(state="stopped", finished_at=timezone.now(), finish="stopped")
+    logged = (log_queue(session_id),) if changed else ()
     return Stopped(session_id, running, logged)
 
 

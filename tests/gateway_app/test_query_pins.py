@@ -43,7 +43,12 @@ FLUSH = 3
 def config(config: GatewayConfig) -> GatewayConfig:
     """Nothing but turns speaks to the database."""
     return replace(
-        config, heartbeat_s=3600, poll_s=3600, housekeeping_s=3600, news_tick_ms=3_600_000
+        config,
+        heartbeat_s=3600,
+        poll_s=3600,
+        housekeeping_s=3600,
+        presence_s=3600,
+        news_tick_ms=3_600_000,
     )
 
 

@@ -1,0 +1,181 @@
+"""The board's charts as shapes for an SVG: measured here, drawn by a template, without script."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from django.utils.formats import date_format
+
+from gateway_app.admin import cells
+from gateway_app.selectors.board import DayTokens, HourTimes
+
+WIDTH: Final = 480
+HEIGHT: Final = 150
+LEFT: Final = 44
+BOTTOM: Final = 22
+TOP: Final = 8
+RIGHT: Final = 34
+
+
+@dataclass(frozen=True, slots=True)
+class Rect:
+    css: str
+    x: str
+    y: str
+    width: str
+    height: str
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    x: str
+    y: str
+    text: str
+    css: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    css: str
+    points: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Shapes in a box of WIDTH x HEIGHT; `sentence` says the same to those who do not see it."""
+
+    sentence: str
+    rows: Sequence[Sequence[str]]
+    head: Sequence[str]
+    grid: Sequence[Label]
+    labels: Sequence[Label]
+    bars: Sequence[Rect] = ()
+    lines: Sequence[Line] = ()
+    empty: bool = False
+
+
+def _top(value: float) -> float:
+    """A round number that is not below the value: 1, 2 or 5 with zeros."""
+    if value <= 0:
+        return 1
+    size: float = 10 ** math.floor(math.log10(value))
+    return next(step * size for step in (1, 2, 5, 10) if step * size >= value)
+
+
+def _y(value: float, top: float) -> float:
+    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / top)
+
+
+def _grid(top: float, texts: Sequence[str]) -> list[Label]:
+    values = (0, top / 2, top)
+    return [
+        Label(str(LEFT - 6), f"{_y(value, top):.1f}", text)
+        for value, text in zip(values, texts, strict=True)
+    ]
+
+
+def tokens_chart(days: Sequence[DayTokens]) -> Chart:
+    """Tokens a day, stacked: from the cache, new, written."""
+    top = _top(max((day.cached + day.new + day.output for day in days), default=0))
+    step = (WIDTH - LEFT) / len(days)
+    bars, labels = [], []
+    for number, day in enumerate(days):
+        x, stacked = LEFT + number * step + step * 0.12, 0
+        for css, count in (("cached", day.cached), ("new", day.new), ("output", day.output)):
+            if count:
+                upper = _y(stacked + count, top)
+                height = _y(stacked, top) - upper
+                bars.append(
+                    Rect(css, f"{x:.1f}", f"{upper:.1f}", f"{step * 0.76:.1f}", f"{height:.1f}")
+                )
+                stacked += count
+        if number % 3 == len(days) % 3 - 1 or number == len(days) - 1:
+            middle = f"{x + step * 0.38:.1f}"
+            labels.append(Label(middle, str(HEIGHT - 6), date_format(day.day, "j M")))
+    cached, read = sum(day.cached for day in days), sum(day.cached + day.new for day in days)
+    percent = cells.cached_percent(read, cached)
+    share = "" if percent is None else f", {percent} % of the input from the cache"
+    written = sum(day.output for day in days)
+    return Chart(
+        sentence=f"{read:,} tokens in and {written:,} out in {len(days)} days{share}",
+        head=("Day", "From cache", "New input", "Output", "Turns"),
+        rows=[
+            (date_format(day.day, "j M"), f"{day.cached:,}", f"{day.new:,}", f"{day.output:,}",
+             f"{day.turns:,}")
+            for day in days
+        ],
+        grid=_grid(top, ("0", cells.short_count(int(top / 2)), cells.short_count(int(top)))),
+        labels=labels,
+        bars=bars,
+        empty=not (read or written),
+    )  # fmt: skip
+
+
+def _seconds(ms: int | None) -> str:
+    return "" if ms is None else f"{ms / 1000:.1f} s"
+
+
+def _path(values: Sequence[int | None], top: float) -> list[str]:
+    """Polylines through the values that are known, one for each stretch without a gap."""
+    step = (WIDTH - LEFT - RIGHT) / max(1, len(values) - 1)
+    stretches: list[list[str]] = [[]]
+    for number, value in enumerate(values):
+        if value is None:
+            stretches.append([])
+        else:
+            stretches[-1].append(f"{LEFT + number * step:.1f},{_y(value / 1000, top):.1f}")
+    # a lone hour is drawn as a short stroke, or it would not be seen
+    return [
+        " ".join(points if len(points) > 1 else [points[0], _beside(points[0])])
+        for points in stretches
+        if points
+    ]
+
+
+def _beside(point: str) -> str:
+    x, _, y = point.partition(",")
+    return f"{float(x) + 3:.1f},{y}"
+
+
+def times_chart(hours: Sequence[HourTimes]) -> Chart:
+    """Time to the first word by hour: the half that is fastest, and all but one in twenty."""
+    p50, p95 = [hour.p50_ms for hour in hours], [hour.p95_ms for hour in hours]
+    top = _top(max((value for value in p95 if value is not None), default=0) / 1000)
+    lines = [Line("p95", points) for points in _path(p95, top)]
+    lines += [Line("p50", points) for points in _path(p50, top)]
+    step = (WIDTH - LEFT - RIGHT) / max(1, len(hours) - 1)
+    labels = [
+        Label(f"{LEFT + number * step:.1f}", str(HEIGHT - 6), date_format(hour.hour, "H:i"))
+        for number, hour in enumerate(hours)
+        if number % 6 == 0
+    ]
+    for name, values in (("p50", p50), ("p95", p95)):
+        if values and values[-1] is not None:
+            y = f"{_y(values[-1] / 1000, top) + 4:.1f}"
+            labels.append(Label(str(WIDTH - RIGHT + 6), y, name, f"h-chart-name h-chart-{name}"))
+    return Chart(
+        sentence=_times_sentence(hours),
+        head=("Hour", "Half within", "95 % within", "Turns"),
+        rows=[
+            (date_format(hour.hour, "j M, H:i"), _seconds(hour.p50_ms), _seconds(hour.p95_ms),
+             str(hour.turns))
+            for hour in hours
+        ],
+        grid=_grid(top, ("0", f"{top / 2:g} s", f"{top:g} s")),
+        labels=labels,
+        lines=lines,
+        empty=not lines,
+    )  # fmt: skip
+
+
+def _times_sentence(hours: Sequence[HourTimes]) -> str:
+    told = [hour for hour in hours if hour.turns]
+    if not told:
+        return "No turn in the last 24 hours told its time to the first word"
+    last = told[-1]
+    at = date_format(last.hour, "H:i")
+    return (
+        f"From {at}: half within {_seconds(last.p50_ms)}, 95 % within {_seconds(last.p95_ms)},"
+        f" {last.turns} turns"
+    )
