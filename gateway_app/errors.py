@@ -26,7 +26,7 @@ class IdempotencyMismatch(GatewayError):
     code = "idempotency_mismatch"
 
     def __init__(self) -> None:
-        super().__init__("This message id was already used for another message. Use a new id.")
+        super().__init__("This id was already used for something else. Use a new one.")
 
 
 class Draining(GatewayError):

@@ -10,6 +10,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import DatabaseError
+from django.db.models import CASCADE
+from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.utils import timezone
 
 from gateway_app.agent_cache import AgentCache
@@ -101,20 +103,29 @@ def fold_turns(turns: Sequence[tuple[UUID, UUID]]) -> None:
 
 
 def find_old_events() -> list[tuple[UUID, int]]:
-    """Rows of the log that are too old. The transcript is the memory."""
-    before = timezone.now() - timedelta(seconds=gateway_config().log_keep_s)
-    old = Event.objects.filter(created_at__lt=before)
-    return list(old.values_list("session_id", "seq")[:_BATCH])
+    """Rows of the log that are too old. The transcript is the memory.
+
+    The condition's words are those of the partial index `event_old`.
+    """
+    found = db.rows(
+        f"SELECT session_id, seq FROM {Event._meta.db_table} WHERE (folded OR turn_id IS NULL)"
+        f" AND created_at < {db.now_sql(plus_s=-gateway_config().log_keep_s)} LIMIT {_BATCH}"
+    )
+    return [(db.to_uuid(session_id), seq) for session_id, seq in found]
 
 
 def find_surplus_events() -> list[tuple[UUID, int]]:
-    """The oldest rows of sessions whose log is too long."""
-    keep = gateway_config().log_keep_events
+    """The oldest rows of sessions whose log is too long.
+
+    A session that nothing happened in for so long that its log is old has no surplus beside.
+    """
+    config = gateway_config()
     event, session = Event._meta.db_table, Session._meta.db_table
     found = db.rows(
-        f"SELECT e.session_id, e.seq FROM {event} e JOIN {session} s ON s.id = e.session_id"
-        f" WHERE s.event_seq > %s AND e.seq < s.event_seq - %s LIMIT {_BATCH}",
-        [keep, keep],
+        f"SELECT e.session_id, e.seq FROM {session} s JOIN {event} e ON e.session_id = s.id"
+        f" AND e.seq < s.event_seq - %s WHERE s.event_seq > %s"
+        f" AND s.updated_at > {db.now_sql(plus_s=-config.log_keep_s)} LIMIT {_BATCH}",
+        [config.log_keep_events, config.log_keep_events],
     )
     return [(db.to_uuid(session_id), seq) for session_id, seq in found]
 
@@ -134,9 +145,24 @@ def find_purgeable_sessions() -> list[UUID]:
 
 
 def purge_sessions(session_ids: Sequence[UUID]) -> None:
-    """The sessions are gone for good, with everything that belongs to them."""
+    """A batch of what belongs to the sessions is gone for good; a session with its last batch."""
     for pk in session_ids:
-        Session.objects.filter(pk=pk).delete()
+        if not any(_purge_rows(relation, pk) for relation in _belonging()):
+            Session.objects.filter(pk=pk).delete()
+
+
+def _belonging() -> list[ForeignObjectRel]:
+    """What goes with a session: every model with a foreign key to it that cascades."""
+    return [one for one in Session._meta.related_objects if one.on_delete is CASCADE]
+
+
+def _purge_rows(relation: ForeignObjectRel, session_id: UUID) -> int:
+    """How many rows of one model are gone now, at most a batch."""
+    rows = relation.related_model._base_manager.filter(**{relation.field.name: session_id})
+    batch = list(rows.values_list("pk", flat=True)[:_BATCH])
+    if batch:
+        rows.filter(pk__in=batch).delete()
+    return len(batch)
 
 
 def find_dead_links() -> list[int]:

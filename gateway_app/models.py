@@ -182,6 +182,16 @@ class Event(models.Model):
     body = models.TextField()
     created_at = models.DateTimeField(db_default=Now())
 
+    class Meta:
+        indexes = [
+            # without the rows of a run that was not folded yet: a flush writes no index
+            models.Index(
+                fields=["created_at"],
+                condition=models.Q(folded=True) | models.Q(turn_id__isnull=True),
+                name="event_old",
+            )
+        ]
+
 
 class ReadMark(models.Model):
     """How far a person has seen a session: the transcript's revision then. It only rises."""

@@ -49,7 +49,7 @@ def _agents() -> list[dict[str, Any]]:
 
 async def session_create(connection: Connection, command: protocol.SessionCreate) -> Result:
     lanes = connection.host.lanes
-    session, _ = await lanes.write(
+    session, made = await lanes.write(
         writes.create_web_session,
         user_id=connection.user_id,
         create_id=command.client_message_id,
@@ -57,7 +57,7 @@ async def session_create(connection: Connection, command: protocol.SessionCreate
         title=command.title or "",
     )
     _, shape = await lanes.read(reads.own_listed, connection.user_id, session.pk)
-    return {"session": shape}
+    return {"session": shape, "replayed": not made}
 
 
 async def session_list(connection: Connection, command: protocol.SessionList) -> Result:

@@ -57,6 +57,9 @@ class Session(models.Model):
     pinned = models.BooleanField(db_default=False)
     archived = models.BooleanField(db_default=False)
     create_id = models.CharField(max_length=128, null=True, blank=True)
+    create_hash = models.CharField(
+        max_length=64, null=True, blank=True, help_text="of what was asked for with create_id"
+    )
     created_at = models.DateTimeField(db_default=Now())
     updated_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True, blank=True)
@@ -103,6 +106,11 @@ class Session(models.Model):
             models.Index(fields=["owner", "archived", "-updated_at", "-id"], name="session_list"),
             models.Index(fields=["key"], name="session_key"),
             models.Index(fields=["-updated_at", "-id"], name="session_recent"),
+            models.Index(
+                fields=["deleted_at"],
+                condition=models.Q(deleted_at__isnull=False),
+                name="session_deleted",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -31,6 +31,7 @@ def create_session(
     title: str = "",
     model: str = "",
     create_id: str | None = None,
+    create_hash: str | None = None,
 ) -> Session:
     """A new session is current under `key`.
 
@@ -38,7 +39,13 @@ def create_session(
     """
     with transaction.atomic(using=db.alias()):
         session = Session.objects.create(
-            key=key, owner_id=owner_id, agent=agent, title=title, model=model, create_id=create_id
+            key=key,
+            owner_id=owner_id,
+            agent=agent,
+            title=title,
+            model=model,
+            create_id=create_id,
+            create_hash=create_hash,
         )
         tell_listed(session.pk)
     session.refresh_from_db()

@@ -131,3 +131,14 @@ def sqlite_plan(connection: BaseDatabaseWrapper, statement: Statement) -> list[s
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN QUERY PLAN {statement.sql}", statement.params)
         return [row[3] for row in cursor.fetchall()]
+
+
+def postgres_plan(connection: BaseDatabaseWrapper, statement: Statement) -> list[str]:
+    """How PostgreSQL would carry the statement out on tables too large to be read as a whole."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET enable_seqscan = off")
+        try:
+            cursor.execute(f"EXPLAIN {statement.sql}", statement.params)
+            return [row[0] for row in cursor.fetchall()]
+        finally:
+            cursor.execute("RESET enable_seqscan")

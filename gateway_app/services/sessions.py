@@ -1,5 +1,7 @@
 """A person's changes to their own sessions. Ownership is checked by `own_session`, once."""
 
+import hashlib
+import json
 import secrets
 from typing import Any
 from uuid import UUID, uuid4
@@ -7,6 +9,7 @@ from uuid import UUID, uuid4
 from django.db import IntegrityError, transaction
 
 from gateway_app import events
+from gateway_app.errors import IdempotencyMismatch
 from gateway_app.event_store import LoggedEvents
 from gateway_app.models import ReadMark
 from gateway_app.selectors.sessions import own_listed, own_session
@@ -24,9 +27,15 @@ from sessions_app.models import Session
 def create_web_session(
     *, user_id: int, create_id: str | None, agent: str | None = None, title: str = ""
 ) -> tuple[Session, bool]:
-    """A new web conversation, or the one that `create_id` made before; and whether it was made."""
-    slug = agent_slug(agent)
+    """A new web conversation, or the one that `create_id` made before; and whether it was made.
+
+    Raises IdempotencyMismatch where that one was asked for with another agent or title.
+    """
     create_id = create_id or secrets.token_hex(16)
+    create_hash = hashlib.sha256(json.dumps([agent, title]).encode()).hexdigest()
+    if earlier := _made_before(user_id, create_id, create_hash):
+        return earlier, False
+    slug = agent_slug(agent)
     try:
         made = transcripts.create_session(
             key=web_key(slug, user_id, uuid4()),
@@ -34,10 +43,20 @@ def create_web_session(
             agent=slug,
             title=clean_title(title),
             create_id=create_id,
+            create_hash=create_hash,
         )
-    except IntegrityError:
-        return Session.objects.get(owner_id=user_id, create_id=create_id), False
+    except IntegrityError:  # the same command, at the same moment
+        if earlier := _made_before(user_id, create_id, create_hash):
+            return earlier, False
+        raise
     return made, True
+
+
+def _made_before(user_id: int, create_id: str, create_hash: str) -> Session | None:
+    made = Session.objects.filter(owner_id=user_id, create_id=create_id).first()
+    if made is not None and made.create_hash not in (None, create_hash):
+        raise IdempotencyMismatch
+    return made
 
 
 def clean_title(title: str) -> str:

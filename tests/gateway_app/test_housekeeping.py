@@ -13,7 +13,7 @@ from gateway_app.event_store import insert_events, read_events
 from gateway_app.host import GatewayHost
 from gateway_app.models import Event, LoginLink, Turn
 from sessions_app import database as db
-from sessions_app.models import Message, Session
+from sessions_app.models import Message, Session, new_id
 from tests.factories import EventFactory, MessageFactory, SessionFactory, TurnFactory, UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -75,9 +75,13 @@ async def test_it_comes_to_the_end_of_a_job(ended_turns: None, gateway: GatewayH
 
 def test_it_drops_events_that_are_too_old() -> None:
     old, kept = EventFactory(), EventFactory()
-    Event.objects.filter(session=old.session).update(created_at=timezone.now() - LONG_AGO)
+    running = EventFactory(turn_id=new_id())
+    for event in (old, running):
+        Event.objects.filter(session=event.session).update(created_at=timezone.now() - LONG_AGO)
     assert run("old_events") == 1
-    assert list(Event.objects.values_list("session_id", flat=True)) == [kept.session_id]
+    assert run("old_events") == 0
+    left = set(Event.objects.values_list("session_id", flat=True))
+    assert left == {kept.session_id, running.session_id}
 
 
 def test_it_drops_the_surplus_of_a_long_log() -> None:
@@ -96,9 +100,24 @@ def test_it_purges_what_nobody_can_restore_any_more() -> None:
     insert_events(gone.pk, turn.pk, 1, 1, [b"{}"])
     Session.objects.filter(pk=gone.pk).update(deleted_at=timezone.now() - LONG_AGO)
     Session.objects.filter(pk=restorable.pk).update(deleted_at=timezone.now())
-    assert run("purge") == 1
+    while run("purge"):
+        pass
     assert list(Session.objects.values_list("pk", flat=True)) == [restorable.pk]
     assert (Message.objects.count(), Turn.objects.count(), Event.objects.count()) == (0, 0, 0)
+
+
+def test_it_purges_a_long_conversation_in_short_transactions() -> None:
+    session = SessionFactory(deleted_at=timezone.now() - LONG_AGO)
+    parts = [{"type": "text", "text": "x"}]
+    rows = [
+        Message(session=session, kind="user", parts=parts, position=n) for n in range(1, 1202)
+    ]
+    Message.objects.bulk_create(rows)
+    left = []
+    while run("purge"):
+        left.append(Message.objects.count())
+    assert left == [701, 201, 0, 0]
+    assert not Session.objects.exists()
 
 
 def test_it_drops_dead_login_links() -> None:

@@ -1,6 +1,7 @@
 """What a turn costs the database: pinned, and the same however long its conversation is."""
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.db import connection
 
+from gateway_app import housekeeping
 from gateway_app.config import GatewayConfig
 from gateway_app.event_store import fold_run
 from gateway_app.host import GatewayHost
@@ -22,6 +24,7 @@ from tests.statements import (
     Statement,
     Statements,
     every_statement,
+    postgres_plan,
     sqlite_plan,
     steps_of_sqlite,
 )
@@ -208,3 +211,22 @@ async def test_it_does_no_more_work_around_a_turn_of_a_longer_history(
     page = 600  # a snapshot's page is full only where the history is long
     for short, long, more in zip(steps[2], steps[2000], [page, 0, 0, 0], strict=True):
         assert 0 < long <= 2 * short + more, steps
+
+
+RETENTION = (
+    housekeeping.find_unfolded_turns,
+    housekeeping.find_old_events,
+    housekeeping.find_surplus_events,
+    housekeeping.find_purgeable_sessions,
+)
+
+
+@pytest.mark.parametrize("find", RETENTION, ids=lambda find: find.__name__)
+def test_it_finds_what_is_to_go_by_index(find: Callable[[], Sequence[object]]) -> None:
+    with every_statement() as statements:
+        find()
+    [statement] = statements.found
+    plan = sqlite_plan if connection.vendor == "sqlite" else postgres_plan
+    steps = plan(connection, statement)
+    assert any("index" in step.lower() for step in steps), steps
+    assert not [step for step in steps if re.match(r"\W*(SCAN|Seq Scan)", step)], steps

@@ -75,13 +75,31 @@ async def test_it_makes_one_session_of_a_hundred_identical_creates(
         clients = [await stack.enter_async_context(SocketClient(owner)) for _ in range(5)]
         made = await asyncio.gather(
             *(
-                client.ok("session.create", clientMessageId="once", title=f"Number {number}")
+                client.ok("session.create", clientMessageId="once", title="A title")
                 for client in clients
-                for number in range(20)
+                for _ in range(20)
             )
         )
     assert len({result["session"]["id"] for result in made}) == 1
+    assert sorted(result["replayed"] for result in made) == [False] + [True] * 99
     assert await counts() == (1, 0, 0)
+
+
+async def test_it_refuses_another_session_under_the_same_id(
+    gateway: GatewayHost, owner: User, stranger: User
+) -> None:
+    await sync_to_async(AgentFactory)(slug="other")
+    async with SocketClient(owner) as client, SocketClient(stranger) as other:
+        made = await client.ok("session.create", clientMessageId="once", title="A title")
+        await client.ok("session.update", sessionId=made["session"]["id"], title="Changed since")
+        for body in ({}, {"title": "Another"}, {"title": "A title", "agent": "other"}):
+            error = await client.refused("session.create", clientMessageId="once", **body)
+            assert error["code"] == "idempotency_mismatch", body
+        again = await client.ok("session.create", clientMessageId="once", title="A title")
+        assert again["session"]["id"] == made["session"]["id"]
+        assert again["session"]["title"] == "Changed since"
+        theirs = await other.ok("session.create", clientMessageId="once", title="Another")
+        assert theirs["session"]["id"] != made["session"]["id"]
 
 
 async def test_it_tells_a_repeat_what_became_of_the_turn(
