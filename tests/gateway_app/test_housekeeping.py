@@ -109,9 +109,7 @@ def test_it_purges_what_nobody_can_restore_any_more() -> None:
 def test_it_purges_a_long_conversation_in_short_transactions() -> None:
     session = SessionFactory(deleted_at=timezone.now() - LONG_AGO)
     parts = [{"type": "text", "text": "x"}]
-    rows = [
-        Message(session=session, kind="user", parts=parts, position=n) for n in range(1, 1202)
-    ]
+    rows = [Message(session=session, kind="user", parts=parts, position=n) for n in range(1, 1202)]
     Message.objects.bulk_create(rows)
     left = []
     while run("purge"):
