@@ -69,6 +69,8 @@ class Profile:
     settings: RequestSettings
     signature: str
     """Changes when a request with the same messages would differ, or must not be shared."""
+    window_tokens: int | None = None
+    """What the model holds; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)

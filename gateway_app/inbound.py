@@ -19,6 +19,8 @@ class Inbound:
     edit_of: UUID | None = None
     """The message whose words `content` replaces: it and what follows become another branch."""
     agent: str | None = None
+    model: str | None = None
+    """Those of the session that the message opens; a session that is there keeps its own."""
 
     @property
     def branches(self) -> bool:

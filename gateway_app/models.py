@@ -121,6 +121,9 @@ class Turn(models.Model):
     input_tokens = models.IntegerField(null=True)
     cached_tokens = models.IntegerField(null=True)
     output_tokens = models.IntegerField(null=True)
+    context_tokens = models.IntegerField(
+        null=True, help_text="input of the last request alone: how full the model's window was"
+    )
     cost_usd = models.DecimalField(max_digits=14, decimal_places=8, null=True)
     ttft_ms = models.IntegerField(null=True)
     duration_ms = models.IntegerField(null=True)

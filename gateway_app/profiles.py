@@ -41,6 +41,7 @@ class Profiles:
             prompt=frozen.prompt,
             settings=frozen.settings,
             signature=_signature(provider, model, frozen),
+            window_tokens=self._providers.facts(provider.name, model).window_tokens,
         )
         self._kept[config] = (profile, provider)
         while len(self._kept) > _KEPT:

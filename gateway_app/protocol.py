@@ -3,7 +3,7 @@
 `docs/websocket.md` is the reference for people; `static/gateway_app/js/protocol.js` mirrors this.
 """
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args
 from uuid import UUID
 
 import msgspec
@@ -36,6 +36,10 @@ class Command(msgspec.Struct, rename="camel", tag_field="type", kw_only=True):
 class Hello(Command, tag="hello"):
     protocol: str
     client: str | None = None
+
+
+class ModelList(Command, tag="model.list"):
+    pass
 
 
 class SessionCreate(Command, tag="session.create"):
@@ -94,6 +98,7 @@ class MessageSend(Command, tag="message.send"):
     session_id: UUID | None = None
     when_busy: str = "queue"
     agent: Name | None = None
+    model: Name | None = None
 
 
 class TurnRetry(Command, tag="turn.retry"):
@@ -142,6 +147,7 @@ class Ping(Command, tag="ping"):
 
 AnyCommand = (
     Hello
+    | ModelList
     | SessionCreate
     | SessionList
     | SessionSubscribe
@@ -182,14 +188,7 @@ class FrameError(Exception):
 _commands: Final = msgspec.json.Decoder(AnyCommand)
 _envelope: Final = msgspec.json.Decoder(_Envelope)
 _encode: Final = msgspec.json.Encoder().encode
-_KNOWN: Final = frozenset(
-    str(struct.__struct_config__.tag)
-    for struct in (
-        Hello, SessionCreate, SessionList, SessionSubscribe, SessionUnsubscribe, SessionHistory,
-        SessionUpdate, SessionSeen, SessionDelete, SessionRestore, MessageSend, MessageEdit,
-        BranchSelect, TurnRetry, TurnStop, QueueEdit, QueueRemove, Ack, Ping,
-    )
-)  # fmt: skip
+_KNOWN: Final = frozenset(str(struct.__struct_config__.tag) for struct in get_args(AnyCommand))
 
 
 def parse(text: str) -> AnyCommand:

@@ -167,6 +167,7 @@ def turn_shape(turn: Turn) -> Shape:
             "revision": turn.revision,
             "model": turn.model or None,
             "usage": usage_shape(turn),
+            "contextTokens": turn.context_tokens,
             "ttftMs": turn.ttft_ms,
             "durationMs": turn.duration_ms,
             "costUsd": cost(turn.cost_usd),

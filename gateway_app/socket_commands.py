@@ -7,10 +7,12 @@ from typing import Any, Final
 from uuid import UUID
 
 import msgspec
+from django.db.models import F
 
 from gateway_app import __version__, protocol
 from gateway_app.connection import Connection
 from gateway_app.inbound import Inbound
+from gateway_app.model_offer import offered_models
 from gateway_app.models import Agent
 from gateway_app.protocol import FrameError, content_parts
 from gateway_app.selectors import sessions as reads
@@ -43,8 +45,18 @@ async def hello(connection: Connection, command: protocol.Hello) -> Result:
 
 
 def _agents() -> list[dict[str, Any]]:
-    found = Agent.objects.order_by("-is_default", "name").values_list("slug", "name", "is_default")
-    return [{"slug": slug, "name": name, "default": default} for slug, name, default in found]
+    current = Agent.objects.filter(versions__number=F("current_version"))
+    found = current.order_by("-is_default", "name").values_list(
+        "slug", "name", "is_default", "versions__model"
+    )
+    return [
+        {"slug": slug, "name": name, "default": default, "model": model}
+        for slug, name, default, model in found
+    ]
+
+
+async def model_list(connection: Connection, command: protocol.ModelList) -> Result:
+    return {"models": await offered_models(connection.host.lanes, connection.host.providers)}
 
 
 async def session_create(connection: Connection, command: protocol.SessionCreate) -> Result:
@@ -158,10 +170,11 @@ async def message_send(connection: Connection, command: protocol.MessageSend) ->
     inbound = _inbound(
         connection,
         command.client_message_id,
-        ("send", command.session_id, content, command.agent),
+        ("send", command.session_id, content, command.agent, command.model),
         content=content,
         when_busy=command.when_busy,
         agent=command.agent,
+        model=command.model,
     )
     return _sent(await connection.host.runner.accept(inbound, command.session_id))
 
@@ -279,6 +292,7 @@ async def _change_queue(
 
 COMMANDS: Final[dict[type, Callable[[Connection, Any], Awaitable[Result]]]] = {
     protocol.Hello: hello,
+    protocol.ModelList: model_list,
     protocol.SessionCreate: session_create,
     protocol.SessionList: session_list,
     protocol.SessionSubscribe: session_subscribe,

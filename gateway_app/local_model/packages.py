@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 MODEL: Final = "smollm2"
+MODEL_NAME: Final = "SmolLM2 135M"
 MODEL_FILE: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
 MISSING: Final = (
     "The packages of the local model are missing."

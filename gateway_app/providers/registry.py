@@ -9,6 +9,7 @@ import httpx2
 from gateway_app.config import GatewayConfig
 from gateway_app.providers.base import ModelInvalid, Provider, ProviderError, Usage
 from gateway_app.providers.cost import cost_usd
+from gateway_app.providers.model_facts import ModelFacts, model_facts
 from gateway_app.providers.openai import OpenAIProvider
 from gateway_app.providers.openai_errors import Wording
 
@@ -59,6 +60,15 @@ class Providers:
         """What the request cost in US dollars, or None if that is not known."""
         base_url = self._config.openai_base_url if provider == "openai" else None
         return cost_usd(provider, model, usage, base_url=base_url)
+
+    async def listed(self) -> list[str]:
+        """The models that the configured providers offer, as `provider:model`."""
+        return []
+
+    def facts(self, provider: str, model: str) -> ModelFacts:
+        """What is known of the model."""
+        base_url = self._config.openai_base_url if provider == "openai" else None
+        return model_facts(provider, model, base_url)
 
     async def aclose(self) -> None:
         """Every provider is closed; the next `get` makes a new one."""

@@ -127,6 +127,13 @@ def apply_version(*, agent: Agent, number: int) -> int:
         last = ids[-1]
 
 
+def checked_model(model: str) -> str:
+    """The model as a session may name it; empty: its agent's. Raises MessageInvalid."""
+    if model and not all(model.partition(":")):
+        raise MessageInvalid("Name a model as provider:model, such as openai:gpt-5-mini.")
+    return model
+
+
 def agent_slug(asked: str | None) -> str:
     """The slug of the agent that was asked for, or of the default one. Raises MessageInvalid."""
     agents = Agent.objects.filter(slug=asked) if asked else Agent.objects.filter(is_default=True)

@@ -45,6 +45,7 @@ class TurnRecord:
     input_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
+    context_tokens: int | None = None
     cost_usd: Any = None
     ttft_ms: int | None = None
     duration_ms: int | None = None

@@ -13,13 +13,12 @@ from gateway_app.errors import IdempotencyMismatch
 from gateway_app.event_store import LoggedEvents
 from gateway_app.models import ReadMark
 from gateway_app.selectors.sessions import own_listed, own_session
-from gateway_app.services.agents import agent_slug
+from gateway_app.services.agents import agent_slug, checked_model
 from gateway_app.services.prompts import freeze_prompt
 from gateway_app.services.queue import log_event
 from gateway_app.shapes import Shape
 from sessions_app import database as db
 from sessions_app import services as transcripts
-from sessions_app.errors import MessageInvalid
 from sessions_app.keys import web_key
 from sessions_app.models import Session
 
@@ -96,10 +95,8 @@ def change_session(
 
 def _configure(session: Session, agent: str | None, model: str | None) -> dict[str, Any]:
     """The columns of another agent (its current version) or model; the key stays."""
-    if model and ":" not in model:
-        raise MessageInvalid("Name a model as provider:model, such as openai:gpt-5-mini.")
     slug = agent_slug(agent) if agent else session.agent
-    chosen = session.model if model is None else model
+    chosen = session.model if model is None else checked_model(model)
     fields: dict[str, Any] = {"agent": slug, "model": chosen}
     if session.prompt_hash and agent:
         config = freeze_prompt((slug, 0, chosen, "")).config

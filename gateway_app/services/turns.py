@@ -17,7 +17,7 @@ from gateway_app.inbound import Inbound
 from gateway_app.models import Turn
 from gateway_app.selectors.queue import queued_sql, read_queue
 from gateway_app.services import busy
-from gateway_app.services.agents import agent_slug
+from gateway_app.services.agents import agent_slug, checked_model
 from gateway_app.services.branches import active_from, branch_position, check_branch
 from gateway_app.services.prompts import FrozenConfig, freeze_prompt
 from gateway_app.shapes import new_message_shape
@@ -352,15 +352,16 @@ def _lock(session_id: UUID, inbound: Inbound | None) -> LockedSession:
 
 
 def _insert_session(inbound: Inbound) -> UUID:
-    """A new web conversation of the author, with the agent it asks for or the default one."""
+    """A new web conversation of the author, with the agent and model it asks for."""
     slug, session_id = agent_slug(inbound.agent), new_id()
     db.execute(
-        f"INSERT INTO {_SESSION} (id, key, owner_id, agent) VALUES (%s, %s, %s, %s)",
+        f"INSERT INTO {_SESSION} (id, key, owner_id, agent, model) VALUES (%s, %s, %s, %s, %s)",
         [
             db.db_uuid(session_id),
             web_key(slug, inbound.author_id, uuid4()),
             inbound.author_id,
             slug,
+            checked_model(inbound.model or ""),
         ],
     )
     return session_id

@@ -123,6 +123,8 @@ def _terminal(run: RunLease, record: TurnRecord, ending: Ending) -> bytes:
     if record.ttft_ms is not None:
         facts["ttftMs"] = record.ttft_ms
     facts["durationMs"] = record.duration_ms
+    if record.context_tokens is not None:
+        facts["contextTokens"] = record.context_tokens
     if record.cost_usd is not None:
         facts["costUsd"] = cost(record.cost_usd)
     if ending.state in {"failed", "interrupted"}:

@@ -12,6 +12,7 @@ from gateway_app import events
 from gateway_app.agent import Draft, ToolCall, ToolResult
 from gateway_app.agent_cache import AgentCache, ConfigChanged, GuardedRequest
 from gateway_app.cached_agent import Profile, Verdict
+from gateway_app.context_window import refuse_overfull
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_log import EventLog, reasoning_content, text_content
 from gateway_app.profiles import Profiles
@@ -95,6 +96,7 @@ class LiveRun:
                 continue
             self._remember(guarded, profile)
             await self._announce(guarded)
+            refuse_overfull(profile, guarded.pieces)
             body = profile.wire.body(
                 model=profile.model,
                 prompt=profile.prompt,
@@ -128,6 +130,8 @@ class LiveRun:
     def count_usage(self, usage: Usage) -> None:
         record = self.record
         record.input_tokens = _plus(record.input_tokens, usage.input_tokens)
+        if usage.input_tokens is not None:
+            record.context_tokens = usage.input_tokens
         record.cached_tokens = _plus(record.cached_tokens, usage.cached_tokens)
         record.output_tokens = _plus(record.output_tokens, usage.output_tokens)
 

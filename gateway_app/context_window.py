@@ -1,0 +1,30 @@
+"""Whether a request can fit the model's window, told before the call."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from gateway_app.cached_agent import Profile
+from gateway_app.providers.base import ContextFull
+
+CHARACTERS_PER_TOKEN: Final = 8
+"""More than any prose or code has for long: the estimate stays below the true count, so that
+nothing is refused that would have fitted. What lies between the two the provider refuses."""
+
+
+def tokens_at_least(texts: Iterable[str]) -> int:
+    """A lower bound of the tokens in these texts."""
+    return sum(map(len, texts)) // CHARACTERS_PER_TOKEN
+
+
+def refuse_overfull(profile: Profile, pieces: Iterable[str]) -> None:
+    """Raises ContextFull if the request cannot fit. An unknown window refuses nothing."""
+    window = profile.window_tokens
+    if window is None:
+        return
+    prompt = profile.prompt
+    tokens = tokens_at_least((prompt.system, prompt.tools, *pieces))
+    if tokens > window:
+        raise ContextFull(
+            f"This conversation has more than {tokens:,} tokens, and the model holds {window:,}."
+            " Your message is kept. Start a new chat, or choose a model that holds more."
+        )
