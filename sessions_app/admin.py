@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet
@@ -59,7 +59,14 @@ class SessionAdmin(KeysetAdmin[Session]):
         "shown_title", "owner", "agent_and_model", "message_count", "revision",
         "shown_state", "updated_at",
     )  # fmt: skip
-    list_filter = (StateFilter, AgentFilter, ModelFilter, "pinned", "archived", "updated_at")
+    list_filter: ClassVar[Any] = (
+        StateFilter,
+        AgentFilter,
+        ModelFilter,
+        "pinned",
+        "archived",
+        "updated_at",
+    )
     list_select_related = ("owner",)
     search_fields = ("title", "key", "owner__username")
     search_help_text = "Search titles, keys and owners, or give a session's id."

@@ -49,6 +49,11 @@ def value(text: str) -> SafeString:
     return format_html("<bdi>{}</bdi>", text)
 
 
+def cut(text: str) -> SafeString | str:
+    """A line that is cut where its column ends; nothing for an empty one."""
+    return format_html('<span class="h-cut" dir="auto">{}</span>', text) if text else ""
+
+
 def code(text: str) -> SafeString:
     return format_html('<code class="h-code" dir="ltr">{}</code>', text)
 

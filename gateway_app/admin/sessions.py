@@ -1,26 +1,43 @@
 """The session list with the product's cells, and the transcript page."""
 
 import logging
+from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
-from gateway_app.admin import cells, words
+from gateway_app.admin import cells
 from gateway_app.admin.facts import read_facts
+from gateway_app.admin.session_list import (
+    DELETED,
+    FailedTurnFilter,
+    SessionChangeList,
+    StateFilter,
+    VerdictFilter,
+    cached_cell,
+    line_of,
+    state_cell,
+    warmth_cell,
+)
 from gateway_app.admin.transcript import read_page
 from gateway_app.content_policy import TRUSTED_TYPES_POLICY
-from sessions_app.admin import SessionAdmin
+from gateway_app.services import operators
+from sessions_app.admin import AgentFilter, ModelFilter, SessionAdmin
+from sessions_app.errors import SessionError, SessionNotFound
 from sessions_app.models import Session
 
 logger = logging.getLogger(__name__)
 
+LIST: Final = "sessions_app_session_changelist"
 BEGINNING: Final = f"0.{UUID(int=0)}"
 """The cursor before every row."""
 
@@ -35,32 +52,87 @@ def transcript_url(session_id: UUID) -> str:
 class TranscriptAdmin(SessionAdmin):
     """Sessions lead to their transcripts."""
 
+    change_list_template = "admin/sessions_app/session/change_list.html"
     list_display = (
-        "titled", "person_and_agent", "state_cell", "messages", "revision", "updated",
+        "titled", "person_and_agent", "state_cell", "warmth", "cached", "cost", "updated",
     )  # fmt: skip
     list_display_links = None
+    list_filter = (
+        StateFilter, AgentFilter, ModelFilter, VerdictFilter, FailedTurnFilter, "updated_at",
+        "pinned", "archived",
+    )  # fmt: skip
+    actions = ("restore",)
 
-    @admin.display(description="title")
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return SessionChangeList
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
+        """Live sessions; in the list also deleted ones, where it is asked for them."""
+        match = request.resolver_match
+        if match and match.url_name == LIST and request.GET.get("is") == DELETED:
+            return super(SessionAdmin, self).get_queryset(request)
+        return super().get_queryset(request)
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """What can be deleted cannot be restored, and the other way round."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected" if request.GET.get("is") == DELETED else "restore", None)
+        return actions
+
+    def has_restore_permission(self, request: HttpRequest) -> bool:
+        return self.has_delete_permission(request)
+
+    def delete_model(self, request: HttpRequest, obj: Session) -> None:
+        with suppress(SessionNotFound):  # somebody else was first: it is gone, as wanted
+            operators.delete_any_session(session_id=obj.pk)
+
+    @admin.action(description="Restore the selected sessions", permissions=["restore"])
+    def restore(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
+        count = 0
+        for session in queryset:
+            try:
+                operators.restore_any_session(session_id=session.pk)
+            except SessionError as exc:
+                self.message_user(request, f"“{session}”: {exc}", messages.WARNING)
+                continue
+            self.log_change(request, session, "Restored.")
+            count += 1
+        if count:
+            told = f"{count} session{'' if count == 1 else 's'} restored."
+            self.message_user(request, told, messages.SUCCESS)
+
+    @admin.display(description="conversation")
     def titled(self, session: Session) -> SafeString:
-        title = cells.link(transcript_url(session.pk), self.shown_title(session))
-        return cells.two_lines(title, cells.code(session.key))
+        text = self.shown_title(session)
+        url = transcript_url(session.pk)
+        title = cells.value(text) if session.deleted_at else cells.link(url, text)
+        return cells.two_lines(title, cells.cut(line_of(session).snippet))
 
-    @admin.display(description="owner, agent")
+    @admin.display(description="person, agent")
     def person_and_agent(self, session: Session) -> SafeString:
         owner = session.owner.get_username() if session.owner else cells.NOTHING
         return cells.two_lines(cells.value(owner), cells.value(self.agent_and_model(session)))
 
     @admin.display(description="state")
     def state_cell(self, session: Session) -> SafeString:
-        return cells.mark(words.word_of(words.SESSION_STATES, self.shown_state(session)))
+        return state_cell(session, self.shown_state(session))
 
-    @admin.display(description="messages")
-    def messages(self, session: Session) -> int:
-        return session.message_count
+    @admin.display(description="warm turns")
+    def warmth(self, session: Session) -> SafeString | str:
+        return warmth_cell(session)
 
-    @admin.display(description="updated")
+    @admin.display(description="cached")
+    def cached(self, session: Session) -> SafeString | str:
+        return cached_cell(session)
+
+    @admin.display(description="cost")
+    def cost(self, session: Session) -> SafeString | str:
+        return cells.dollars(line_of(session).cost_usd)
+
+    @admin.display(description="active")
     def updated(self, session: Session) -> SafeString | str:
-        return cells.moment(session.updated_at)
+        """The last activity; of a deleted session, when it was deleted."""
+        return cells.moment(session.deleted_at or session.updated_at)
 
     def get_urls(self) -> list[URLPattern]:
         page = path(

@@ -49,7 +49,18 @@ SESSION_STATES: Final = {
     "Running": Word("Running", "dot", "live"),
     "Idle": Word("Idle", "check"),
     "Ended": Word("Ended", "archive"),
+    "Deleted": Word("Deleted", "ban", "danger"),
 }
+
+SESSION_FILTERS: Final = {
+    "Running": "running",
+    "Waiting for approval": "waiting",
+    "Failed": "failed",
+    "Idle": "idle",
+    "Ended": "ended",
+    "Deleted": "deleted",
+}
+"""What the list of sessions can be narrowed to, and how its address says so."""
 
 ERRORS: Final = {
     "model_unavailable": "model not reachable",
