@@ -4,7 +4,7 @@ Pure async: it knows its port and the provider, and neither Django nor sockets. 
 have seen so far stands in the `Draft`, so that whoever stops the loop can keep it.
 """
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -19,6 +19,7 @@ from gateway_app.providers.base import (
     ModelRequest,
     ProviderError,
     ReasoningDelta,
+    Replay,
     TextDelta,
     ToolCallDelta,
     Usage,
@@ -29,7 +30,8 @@ MAX_CALLS: Final = 64
 """Tool calls in one step."""
 MAX_CHARACTERS: Final = 4_000_000
 """Text and reasoning of one step; an answer beyond it is a fault of the model or its server."""
-_EMPTY_RETRIES: Final = 1
+EMPTY_RETRIES: Final = 1
+"""Blank answers of a turn after which the model is asked again."""
 
 
 class TurnLimit(ProviderError):
@@ -62,6 +64,8 @@ class Draft:
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
+    sent: list[dict[str, Any]] | None = None
+    """The parts that the provider wants back, where they say more than `parts`."""
     finish: str | None = None
     characters: int = 0
     text_open: bool = False
@@ -78,10 +82,7 @@ class Draft:
             parts.append({"type": "reasoning", "text": "".join(self.reasoning)})
         if self.text:
             parts.append({"type": "text", "text": "".join(self.text)})
-        parts += [
-            {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}
-            for call in self.calls
-        ]
+        parts += [_call_part(call) for call in self.calls]
         return parts
 
 
@@ -119,14 +120,18 @@ async def run_turn(port: Port) -> Draft:
     taken: set[str] = set()
     for _ in range(MAX_STEPS):
         draft = await _model_step(port, taken)
-        if draft.empty and draft.finish != "content_filter" and retries < _EMPTY_RETRIES:
+        if draft.empty:
+            if draft.finish in {"content_filter", "length"} or retries == EMPTY_RETRIES:
+                raise _without_answer(draft.finish)
             retries += 1
             continue
-        if draft.empty and draft.finish == "content_filter":
-            raise ModelRefused("The provider's filter withheld this answer. Say it in other words.")
-        if draft.empty:
-            raise ModelInvalid("The model gave an empty answer. Your message is kept; try again.")
-        if not draft.calls:
+        if draft.finish == "length" and draft.calls:
+            draft.calls = []
+            raise ModelInvalid(
+                "The model reached its limit in the middle of a tool call, which was not made. "
+                "Your message is kept. Ask for less, or raise the agent's limit."
+            )
+        if not draft.calls and draft.finish != "pause":
             return draft
         results = [await port.call_tool(call) for call in draft.calls]
         await port.commit_step(draft, results)
@@ -134,6 +139,18 @@ async def run_turn(port: Port) -> Draft:
         f"The agent used tools {MAX_STEPS} times without an answer and was stopped. "
         "Ask for less at once."
     )
+
+
+def _without_answer(finish: str | None) -> ProviderError:
+    """The error for an answer without a word or a call."""
+    if finish == "content_filter":
+        return ModelRefused("The provider's filter withheld this answer. Say it in other words.")
+    if finish == "length":
+        return ModelInvalid(
+            "The model reached its limit before it began to answer. Your message is kept. "
+            "Ask for less, or raise the agent's limit."
+        )
+    return ModelInvalid("The model gave an empty answer. Your message is kept; try again.")
 
 
 async def _model_step(port: Port, taken: set[str]) -> Draft:
@@ -145,9 +162,30 @@ async def _model_step(port: Port, taken: set[str]) -> Draft:
         async for batch in stream:
             for delta in _joined(batch) if len(batch) > 1 else batch:
                 _take(port, draft, calls, delta)
-    draft.calls = [calls[index].whole(f"{draft.message_id.hex[-12:]}_{index}", taken)
-                   for index in sorted(calls)]  # fmt: skip
+    whole = {
+        index: calls[index].whole(f"{draft.message_id.hex[-12:]}_{index}", taken)
+        for index in sorted(calls)
+    }
+    draft.calls = list(whole.values())
+    draft.sent = _sent(draft.sent, whole)
     return draft
+
+
+def _sent(
+    replay: list[dict[str, Any]] | None, calls: Mapping[int, ToolCall]
+) -> list[dict[str, Any]] | None:
+    """The parts to send back, with the calls as they were made here."""
+    if replay is None:
+        return None
+    return [
+        _call_part(calls[part["index"]]) if part["type"] == "tool_call" else part
+        for part in replay
+        if part["type"] != "tool_call" or part["index"] in calls
+    ]
+
+
+def _call_part(call: ToolCall) -> dict[str, Any]:
+    return {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}
 
 
 @dataclass(slots=True)
@@ -201,5 +239,7 @@ def _take(port: Port, draft: Draft, calls: dict[int, _CallPieces], delta: Delta)
             port.count_usage(delta)
         case Finish(reason):
             draft.finish = reason
+        case Replay(parts):
+            draft.sent = [dict(part) for part in parts]
         case _:
             pass

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from gateway_app.providers.base import Prompt, RequestSettings, Wire
-from gateway_app.providers.openai_chat import tool_calls, tool_result_of
+from gateway_app.providers.rows import tool_calls, tool_result_of
 from sessions_app.models import BLOCK, MODEL_KINDS
 from sessions_app.signals import TranscriptRow
 

@@ -63,6 +63,8 @@ class GatewayConfig:
     local_url: str | None = None
     openai_api_key: str | None = None
     openai_base_url: str | None = None
+    anthropic_api_key: str | None = None
+    anthropic_base_url: str | None = None
     turns: str = "inline"
 
 
@@ -75,5 +77,7 @@ def gateway_config() -> GatewayConfig:
         local_url=env.local_url,
         openai_api_key=env.openai_api_key,
         openai_base_url=env.openai_base_url,
+        anthropic_api_key=env.anthropic_api_key,
+        anthropic_base_url=env.anthropic_base_url,
         turns=env.turns,
     )

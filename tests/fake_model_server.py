@@ -1,4 +1,4 @@
-"""A real HTTP server that speaks OpenAI Chat Completions, scripted by the test.
+"""A real HTTP server that speaks OpenAI Chat Completions and Anthropic Messages, scripted.
 
 In a test: `with FakeModelServer() as server:` runs it in a thread with its own loop; push scripts
 with `server.script(...)`, hold an answer back with a `Gate`, read `server.requests`. As a program:
@@ -13,14 +13,14 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
 from aiohttp import web
 
 from tests.gate import WAIT_S, Gate
+from tests.model_answers import AnthropicSender, OpenAISender, Sender, refusal
 from tests.model_scripts import Answer, Json, RecordedRequest, Script, ToolCall
 
 __all__ = ["FakeModelServer", "Gate", "Json", "RecordedRequest", "Script", "ToolCall"]
@@ -43,7 +43,7 @@ class FakeModelServer:
         self.models: list[str] = ["fake-1"]
         self.models_answer: Script | None = None
         self.requests: list[RecordedRequest] = []
-        """The chat requests, in order of arrival."""
+        """The requests for answers, in order of arrival."""
         self.model_lists = 0
 
     # the test's side
@@ -101,6 +101,7 @@ class FakeModelServer:
         """Serves until stopped or cancelled. `on_ready` gets the base URL."""
         app = web.Application(client_max_size=256 * 1024 * 1024)
         app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_post("/v1/messages", self._messages)
         app.router.add_get("/v1/models", self._list_models)
         runner = web.AppRunner(
             app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None
@@ -120,11 +121,17 @@ class FakeModelServer:
     async def _list_models(self, request: web.Request) -> web.StreamResponse:
         self.model_lists += 1
         if self.models_answer is not None:
-            return _refusal(self.models_answer)
+            return refusal(self.models_answer)
         listed = [{"id": name, "object": "model"} for name in self.models]
         return web.json_response({"object": "list", "data": listed})
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
+        return await self._answer(request, OpenAISender)
+
+    async def _messages(self, request: web.Request) -> web.StreamResponse:
+        return await self._answer(request, AnthropicSender)
+
+    async def _answer(self, request: web.Request, sender: type[Sender]) -> web.StreamResponse:
         record = RecordedRequest(
             path=request.path,
             body=await request.read(),
@@ -141,7 +148,7 @@ class FakeModelServer:
             answer: Answer = self._scripts.popleft() if self._scripts else self.default
             script = answer if isinstance(answer, Script) else answer(record.json)
             usage = script.usage or self._usage(record.json, script)
-            return await _Sender(request, record, script, usage).send()
+            return await sender(request, record, script, usage).send()
         except (asyncio.CancelledError, ConnectionError):
             record.closed_by_client = not self._stop.released
             raise
@@ -151,7 +158,8 @@ class FakeModelServer:
 
     def _usage(self, body: Json, script: Script) -> Json:
         """Four bytes a token; cached is the longest prefix shared with an earlier request."""
-        text = json.dumps(body.get("tools", [])) + json.dumps(body.get("messages", []))[:-1]
+        parts = (body.get("tools", []), body.get("system", ""), body.get("messages", []))
+        text = "".join(map(json.dumps, parts)).replace(_HINT, "").rstrip("]}")
         cached = max((_common_prefix(text, earlier) for earlier in self._seen), default=0)
         self._seen.append(text)
         prompt, written = len(text) // 4 + 1, len(script.tokens) + len(script.reasoning)
@@ -163,120 +171,7 @@ class FakeModelServer:
         }
 
 
-class _Cut(Exception):
-    """The script cuts the connection here."""
-
-
-class _Sender:
-    """Writes one scripted answer."""
-
-    def __init__(
-        self, request: web.Request, record: RecordedRequest, script: Script, usage: Json
-    ) -> None:
-        self._request, self._record, self._script, self._usage = request, record, script, usage
-        self._sent_bytes = 0
-        head = {"id": "chatcmpl-fake", "object": "chat.completion.chunk", "created": 1}
-        head["model"] = str(record.json.get("model"))
-        self._head = json.dumps(head)[:-1]
-        self._null = ', "usage": null' if script.usage_null else ""
-
-    async def send(self) -> web.StreamResponse:
-        script = self._script
-        if script.headers_gate is not None:
-            await script.headers_gate.passed()
-        if script.status != 200:
-            return _refusal(script)
-        self._response = web.StreamResponse(
-            headers={"Content-Type": script.content_type, **script.headers}
-        )
-        self._response.enable_chunked_encoding()
-        await self._response.prepare(self._request)
-        with suppress(_Cut):
-            await (self._stream() if script.raw is None else self._replay(script.raw))
-            await self._response.write_eof()
-        return self._response
-
-    async def _replay(self, pieces: Sequence[bytes]) -> None:
-        for index, piece in enumerate(pieces):
-            await self._wait_for_gate(index)
-            await self._write(piece)
-        if self._script.end_gate is not None:
-            await self._script.end_gate.passed()
-
-    async def _stream(self) -> None:
-        script = self._script
-        await self._write(self._delta('{"role": "assistant", "content": ""}'))
-        begin = asyncio.get_running_loop().time() + script.first_token_delay_s
-        for index, delta in enumerate(self._pieces()):
-            await self._wait_for_gate(index)
-            if script.first_token_delay_s or script.token_delay_s:
-                due = begin + index * script.token_delay_s
-                await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
-            await self._write(self._delta(delta))
-            self._record.pieces_sent = index + 1
-        if script.end_gate is not None:
-            await script.end_gate.passed()
-        reason = script.finish_reason
-        if reason == "stop" and script.tool_calls:
-            reason = "tool_calls"
-        last = b""
-        if reason is not None:
-            last = self._delta("{}", json.dumps(reason))
-        if script.send_usage and self._record.json.get("stream_options", {}).get("include_usage"):
-            usage = json.dumps(self._usage)
-            last += f'data: {self._head}, "choices": [], "usage": {usage}}}\n\n'.encode()
-        if script.done:
-            last += b"data: [DONE]\n\n"
-        await self._write(last)
-
-    def _pieces(self) -> list[str]:
-        script = self._script
-        pieces = [json.dumps({script.reasoning_field: text}) for text in script.reasoning]
-        pieces += [f'{{"content": {json.dumps(text)}}}' for text in script.tokens]
-        for index, call in enumerate(script.tool_calls):
-            first = {"name": call.name, "arguments": ""}
-            opening = {"index": index, "id": call.id, "type": "function", "function": first}
-            pieces.append(json.dumps({"tool_calls": [opening]}))
-            for text in call.arguments:
-                piece = {"index": index, "function": {"arguments": text}}
-                pieces.append(json.dumps({"tool_calls": [piece]}))
-        return pieces
-
-    def _delta(self, delta: str, finish: str = "null") -> bytes:
-        choice = f'{{"index": 0, "delta": {delta}, "finish_reason": {finish}}}'
-        return f'data: {self._head}, "choices": [{choice}]{self._null}}}\n\n'.encode()
-
-    async def _wait_for_gate(self, index: int) -> None:
-        gate = self._script.gates.get(index)
-        if gate is not None:
-            await gate.passed()
-
-    async def _write(self, text: bytes) -> None:
-        cut = self._script.cut_at_byte
-        if cut is not None and self._sent_bytes + len(text) >= cut:
-            await self._response.write(text[: cut - self._sent_bytes])
-            transport = self._request.transport
-            if transport is not None:
-                transport.close()
-            raise _Cut
-        await self._response.write(text)
-        self._sent_bytes += len(text)
-        self._record.started.release()
-
-
-_TYPES: Final = {"<": "text/html", "{": "application/json"}
-
-
-def _refusal(script: Script) -> web.Response:
-    error = script.error if script.error is not None else {"message": f"Status {script.status}"}
-    if isinstance(error, str):
-        return web.Response(
-            status=script.status,
-            text=error,
-            headers=script.headers,
-            content_type=_TYPES.get(error.lstrip()[:1], "text/plain"),
-        )
-    return web.json_response({"error": error}, status=script.status, headers=script.headers)
+_HINT: Final = ', "cache_control": {"type": "ephemeral"}'
 
 
 def _common_prefix(one: str, other: str) -> int:

@@ -27,6 +27,12 @@ class Script:
     tokens: Sequence[str] = ("Hello", ", ", "world", "!")
     reasoning: Sequence[str] = ()
     reasoning_field: str = "reasoning_content"
+    text_field: str = "content"
+    """What Chat Completions calls the text: `content`, or `refusal`."""
+    signature: Sequence[str] = ("c2lnbmVk", "+/==")
+    """Of the reasoning in Messages: the pieces of its signature."""
+    redacted: Sequence[str] = ()
+    """Blocks of redacted reasoning in Messages."""
     tool_calls: Sequence[ToolCall] = ()
     first_token_delay_s: float = 0
     token_delay_s: float = 0

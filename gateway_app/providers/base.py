@@ -10,7 +10,7 @@ ProviderError
 └── ContextFull        context_full        the request does not fit the model's window
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -81,21 +81,41 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request. `input_tokens` includes `cached_tokens`; None: not told."""
+    """Tokens of one request. None: not told.
+
+    `input_tokens` includes `cached_tokens` (read from the provider's cache) and
+    `cache_write_tokens` (written to it, where that has a price of its own).
+    """
 
     input_tokens: int | None
     cached_tokens: int | None
     output_tokens: int | None
+    cache_write_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Why the model stopped: `stop`, `length`, `tool_calls`, `content_filter`."""
+    """Why the model stopped.
+
+    `stop`, `length`, `tool_calls`, `content_filter` (the provider cut or withheld it), `refused`
+    (the model declined, in words of its own), `pause` (it wants to go on in a next request).
+    """
 
     reason: str
 
 
-Delta = TextDelta | ReasoningDelta | ToolCallDelta | Usage | Finish
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """How the provider wants the whole answer back, where its plain parts do not say enough.
+
+    Parts in the model's order: `reasoning` with its `signature`, `redacted_reasoning` with its
+    `data`, `text`, and `tool_call` with the `index` of the call's deltas.
+    """
+
+    parts: tuple[Mapping[str, object], ...]
+
+
+Delta = TextDelta | ReasoningDelta | ToolCallDelta | Usage | Finish | Replay
 
 
 @dataclass(frozen=True, slots=True)

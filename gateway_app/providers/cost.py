@@ -21,14 +21,20 @@ def cost_usd(
     """
     if provider in UNPRICED or usage.input_tokens is None or usage.output_tokens is None:
         return None
+    read = min(usage.cached_tokens or 0, max(usage.input_tokens, 0))
+    written = min(usage.cache_write_tokens or 0, max(usage.input_tokens - read, 0))
     try:
         counts = PricedUsage(
             input_tokens=usage.input_tokens,
-            cache_read_tokens=min(usage.cached_tokens or 0, usage.input_tokens),
+            cache_read_tokens=read,
+            cache_write_tokens=written,
             output_tokens=usage.output_tokens,
         )
         if base_url is None:
-            return calc_price(counts, model_ref=model, provider_id=provider).total_price
-        return calc_price(counts, model_ref=model, provider_api_url=base_url).total_price
+            price = calc_price(counts, model_ref=model, provider_id=provider)
+        else:
+            price = calc_price(counts, model_ref=model, provider_api_url=base_url)
     except (LookupError, ValueError):
         return None
+    # a list without prices for a model counts them as nothing
+    return price.total_price or None

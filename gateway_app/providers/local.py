@@ -8,8 +8,8 @@ from gateway_app.local_model.child import LocalModelChild
 from gateway_app.local_model.packages import MODEL, LocalModelError
 from gateway_app.local_model.server import SESSION_HEADER
 from gateway_app.providers.base import ModelRequest, ModelUnavailable
+from gateway_app.providers.failures import Wording
 from gateway_app.providers.openai import OpenAIProvider
-from gateway_app.providers.openai_errors import Wording
 
 ANYWHERE: Final = "http://local/v1"
 """Stands for the address in the fingerprint: the port is another after each start of the gateway,

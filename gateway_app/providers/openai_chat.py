@@ -4,89 +4,37 @@ Pure and deterministic: the same row is the same text for ever. Change anything 
 byte and `OpenAIChatWire.name` must get the next version.
 """
 
-import json
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-import msgspec
-
 from gateway_app.providers.base import Prompt, RequestSettings
+from gateway_app.providers.rows import (
+    OPERATOR_PREFIX,
+    Part,
+    call_arguments,
+    clean,
+    dump,
+    joined_text,
+    needed,
+    one_result,
+    parts_of,
+)
 from sessions_app.signals import TranscriptRow
 
-OPERATOR_PREFIX: Final = "[Written by a person of the team, not by you]\n"
-
-_UNSENDABLE: Final = re.compile("[\x00\ud800-\udfff]")
-"""What servers refuse or cut at: NUL, and surrogates that stand alone."""
+_BESIDE_TEXT: Final = frozenset({"reasoning", "redacted_reasoning", "tool_call"})
 
 
-class _Part(msgspec.Struct):
-    """Any part; which fields must be there depends on `type`."""
-
-    type: str
-    text: str | None = None
-    id: str | None = None
-    name: str | None = None
-    arguments: str | None = None
-    call_id: str | None = msgspec.field(name="callId", default=None)
-    content: str | None = None
-
-
-def _parts(row: TranscriptRow) -> list[_Part]:
-    """What the model was, or is to be, sent for the row. Raises ValueError."""
-    text = row.parts if row.sent_parts is None else row.sent_parts
-    try:
-        # not msgspec's own decoder: it refuses the surrogates that JSON text may hold
-        return msgspec.convert(json.loads(text), list[_Part])
-    except (ValueError, RecursionError, msgspec.ValidationError) as exc:
-        raise ValueError(f"The parts of message {row.id} cannot be read.") from exc
-
-
-def _clean(text: str) -> str:
-    return _UNSENDABLE.sub("\ufffd", text)
-
-
-def _dump(message: dict[str, object]) -> str:
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
-
-
-def _need(value: str | None, field: str) -> str:
-    if value is None:
-        raise ValueError(f"A part of the message lacks {field!r}.")
-    return _clean(value)
-
-
-def _text(parts: Sequence[_Part], *, ignoring: frozenset[str] = frozenset()) -> str:
-    """The text parts, joined. Raises ValueError for a part that is neither text nor ignored."""
-    pieces = []
-    for part in parts:
-        if part.type == "text":
-            pieces.append(_need(part.text, "text"))
-        elif part.type not in ignoring:
-            raise ValueError(f"A part of type {part.type!r} cannot stand in this message.")
-    return "".join(pieces)
-
-
-def _call_arguments(text: str | None) -> str:
-    """The arguments as the model wrote them; `{}` if they are no JSON, which servers refuse."""
-    try:
-        json.loads(text or "")
-    except (ValueError, RecursionError):
-        return "{}"
-    return _clean(text or "")
-
-
-def _assistant(parts: Sequence[_Part]) -> dict[str, object]:
-    text = _text(parts, ignoring=frozenset({"reasoning", "tool_call"}))
+def _assistant(parts: Sequence[Part]) -> dict[str, object]:
+    text = joined_text(parts, ignoring=_BESIDE_TEXT)
     calls = [
         {
-            "id": _need(part.id, "id"),
+            "id": needed(part.id, "id"),
             "type": "function",
             "function": {
-                "name": _need(part.name, "name"),
-                "arguments": _call_arguments(part.arguments),
+                "name": needed(part.name, "name"),
+                "arguments": call_arguments(part.arguments),
             },
         }
         for part in parts
@@ -97,36 +45,30 @@ def _assistant(parts: Sequence[_Part]) -> dict[str, object]:
     return {"role": "assistant", "content": text or None, "tool_calls": calls}
 
 
-def _tool(parts: Sequence[_Part]) -> dict[str, object]:
-    if len(parts) != 1 or parts[0].type != "tool_result":
-        raise ValueError("A tool message must be one result.")
-    call_id, content = _need(parts[0].call_id, "callId"), _need(parts[0].content, "content")
-    return {"role": "tool", "tool_call_id": call_id, "content": content}
-
-
-def _message(kind: str, parts: Sequence[_Part]) -> dict[str, object]:
+def _message(kind: str, parts: Sequence[Part]) -> dict[str, object]:
     match kind:
         case "user":
-            return {"role": "user", "content": _text(parts)}
+            return {"role": "user", "content": joined_text(parts)}
         case "assistant":
             return _assistant(parts)
         case "tool":
-            return _tool(parts)
+            call_id, content = one_result(parts)
+            return {"role": "tool", "tool_call_id": call_id, "content": content}
         case "operator":
-            return {"role": "assistant", "content": OPERATOR_PREFIX + _text(parts)}
+            return {"role": "assistant", "content": OPERATOR_PREFIX + joined_text(parts)}
         case "notice":
-            return {"role": "assistant", "content": f"[Notice: {_text(parts)}]"}
+            return {"role": "assistant", "content": f"[Notice: {joined_text(parts)}]"}
         case "summary":
-            content = f"[Summary of the conversation until here: {_text(parts)}]"
+            content = f"[Summary of the conversation until here: {joined_text(parts)}]"
             return {"role": "user", "content": content}
         case "system":
-            return {"role": "system", "content": _text(parts)}
+            return {"role": "system", "content": joined_text(parts)}
     raise ValueError(f"The model does not see messages of kind {kind!r}.")
 
 
 @lru_cache(maxsize=256)
 def _system_piece(system: str) -> str:
-    return _dump({"role": "system", "content": _clean(system)})
+    return dump({"role": "system", "content": clean(system)})
 
 
 class OpenAIChatWire:
@@ -140,7 +82,7 @@ class OpenAIChatWire:
 
     def encode(self, row: TranscriptRow) -> str:
         """The row's message as JSON text. Raises ValueError for parts that cannot be read."""
-        return _dump(_message(row.kind, _parts(row)))
+        return dump(_message(row.kind, parts_of(row)))
 
     def body(
         self,
@@ -152,7 +94,7 @@ class OpenAIChatWire:
         session_id: UUID,
     ) -> bytes:
         """The request body; what stands before the first message is equal all session long."""
-        head: dict[str, object] = {"model": _clean(model)}
+        head: dict[str, object] = {"model": clean(model)}
         if settings.temperature is not None:
             head["temperature"] = settings.temperature
         if settings.max_output_tokens is not None:
@@ -164,20 +106,5 @@ class OpenAIChatWire:
             head["prompt_cache_key"] = str(session_id)
         tools = "" if prompt.tools == "[]" else f',"tools":{prompt.tools}'
         messages = [_system_piece(prompt.system), *pieces] if prompt.system else pieces
-        body = f'{_dump(head)[:-1]}{tools},"messages":[{",".join(messages)}]}}'
+        body = f'{dump(head)[:-1]}{tools},"messages":[{",".join(messages)}]}}'
         return body.encode(errors="replace")
-
-
-def tool_calls(row: TranscriptRow) -> tuple[str, ...]:
-    """The ids of the calls that an assistant row makes, in order. Raises ValueError."""
-    if row.kind != "assistant":
-        return ()
-    return tuple(_need(part.id, "id") for part in _parts(row) if part.type == "tool_call")
-
-
-def tool_result_of(row: TranscriptRow) -> str | None:
-    """The id of the call that a tool row answers. Raises ValueError."""
-    if row.kind != "tool":
-        return None
-    call_id = _tool(_parts(row))["tool_call_id"]
-    return str(call_id)

@@ -1,10 +1,9 @@
-"""The bytes of a Chat Completions answer to deltas: our own line split, msgspec structs.
+"""The events of a Chat Completions answer to deltas, by msgspec structs.
 
-The SDK's event objects cost 170 us a token, this 3-5. Servers differ, so: any chunk boundaries,
-CRLF, comments, events of several data lines, `usage: null`, unknown and missing fields.
+The SDK's event objects cost 170 us a token, this 3-5. Servers differ, so: `usage: null`, unknown
+and missing fields, reasoning under several names, calls without numbers.
 """
 
-import json
 from typing import Final
 
 import msgspec
@@ -17,10 +16,14 @@ from gateway_app.providers.base import (
     ToolCallDelta,
     Usage,
 )
-
-MAX_LINE_BYTES: Final = 16 * 1024 * 1024
-MAX_TOKENS: Final = 100_000_000
-"""Above any request's; the sum over a turn's steps still fits the database's columns."""
+from gateway_app.providers.event_stream import (
+    EventStreamParser,
+    TextHalves,
+    decode,
+    token_count,
+    well_formed,
+)
+from gateway_app.providers.failures import ErrorInAnswer
 
 _REASONS: Final = {
     "stop": "stop",
@@ -29,18 +32,6 @@ _REASONS: Final = {
     "function_call": "tool_calls",
     "content_filter": "content_filter",
 }
-
-
-class UnreadableAnswer(ValueError):
-    """The server sent what is no Chat Completions answer."""
-
-
-class ErrorInAnswer(Exception):
-    """The server sent an error object; `error` is it, as decoded JSON."""
-
-    def __init__(self, error: object) -> None:
-        super().__init__("The server sent an error instead of an answer.")
-        self.error = error
 
 
 class _Function(msgspec.Struct):
@@ -81,97 +72,31 @@ class _Chunk(msgspec.Struct):
     error: object = None
 
 
-_decode: Final = msgspec.json.Decoder(_Chunk).decode
+_DECODER: Final = msgspec.json.Decoder(_Chunk)
 
 
-def _decode_leniently(text: bytes) -> _Chunk:
-    """For what msgspec refuses: broken UTF-8, and surrogates that stand alone."""
-    try:
-        value = json.loads(text.decode("utf-8", "replace"))
-        return msgspec.convert(value, _Chunk)
-    except (ValueError, RecursionError, msgspec.ValidationError) as exc:
-        raise UnreadableAnswer("A chunk of the answer cannot be read.") from exc
-
-
-class AnswerParser:
-    """Takes the answer's bytes in any pieces. `feed` returns the deltas that they complete."""
+class OpenAIAnswerParser(EventStreamParser):
+    """Reads chunks; without a stream the one object that stands for them all."""
 
     def __init__(self) -> None:
-        self.finished = False
-        """A finish reason has been read."""
-        self.done = False
-        """The server has said [DONE]: nothing more will come."""
-        self._pending: list[bytes] = []
-        self._pending_bytes = 0
-        self._event: list[bytes] = []
-        self._event_bytes = 0
-        self._half = ""
+        super().__init__()
+        self._halves = TextHalves()
+        self._refused = False
         self._calls: dict[str, int] = {}
         self._usage: dict[str, object] | None = None
 
-    def feed(self, piece: bytes) -> list[Delta]:
-        """Raises UnreadableAnswer, ErrorInAnswer."""
-        if b"\n" not in piece:
-            self._pending.append(piece)
-            self._pending_bytes += len(piece)
-            if self._pending_bytes > MAX_LINE_BYTES:
-                raise UnreadableAnswer("A line of the answer is too long.")
-            return []
-        if self._pending:
-            piece = b"".join([*self._pending, piece])
-            self._pending.clear()
-        lines = piece.split(b"\n")
-        rest = lines.pop()
-        self._pending_bytes = len(rest)
-        if rest:
-            self._pending.append(rest)
-        deltas: list[Delta] = []
-        for line in lines:
-            self._line(line, deltas)
-        return deltas
-
-    def end(self) -> list[Delta]:
-        """The deltas of an event that the stream's end completes."""
-        deltas: list[Delta] = []
-        line = b"".join(self._pending)
-        self._pending.clear()
-        for last in (line, b""):
-            self._line(last, deltas)
-        self._close(deltas)
-        return deltas
-
     def whole(self, body: bytes) -> list[Delta]:
-        """The deltas of an answer that was not streamed: one JSON object."""
         deltas: list[Delta] = []
-        self._chunk(body, deltas)
+        self._chunk(body.strip(), deltas)
         self._close(deltas)
         return deltas
-
-    def _line(self, line: bytes, deltas: list[Delta]) -> None:
-        if line.endswith(b"\r"):
-            line = line[:-1]
-        if line.startswith(b"data:"):
-            self._event.append(line[5:])
-            self._event_bytes += len(line)
-            if self._event_bytes > MAX_LINE_BYTES:
-                raise UnreadableAnswer("An event of the answer is too long.")
-        elif not line and self._event:
-            event = self._event[0] if len(self._event) == 1 else b"\n".join(self._event)
-            self._event.clear()
-            self._event_bytes = 0
-            self._chunk(event, deltas)
 
     def _chunk(self, text: bytes, deltas: list[Delta]) -> None:
-        if self.done or not (text := text.strip()):
-            return
         if text == b"[DONE]":
             self.done = True
             self._close(deltas)
             return
-        try:
-            chunk = _decode(text)
-        except (msgspec.DecodeError, RecursionError):
-            chunk = _decode_leniently(text)
+        chunk = decode(_DECODER, text)
         if chunk.error is not None:
             raise ErrorInAnswer(chunk.error)
         if chunk.choices:
@@ -183,11 +108,12 @@ class AnswerParser:
         message = choice.delta or choice.message
         if message is not None:
             if reasoning := message.reasoning_content or message.reasoning:
-                deltas.append(ReasoningDelta(_well_formed(reasoning)))
+                deltas.append(ReasoningDelta(well_formed(reasoning)))
             content = message.content or message.refusal
+            self._refused = self._refused or bool(message.refusal)
             if isinstance(content, list):
                 content = "".join(part.text for part in content)
-            if content and (text := self._text(content)):
+            if content and (text := self._halves.take(content)):
                 deltas.append(TextDelta(text))
             if message.tool_calls:
                 deltas.extend(self._call(call) for call in message.tool_calls)
@@ -196,24 +122,15 @@ class AnswerParser:
             raise ErrorInAnswer(None)
         if reason and not self.finished:
             self.finished = True
-            deltas.append(Finish(_REASONS.get(reason, "stop")))
+            deltas.append(Finish("refused" if self._refused else _REASONS.get(reason, "stop")))
 
     def _close(self, deltas: list[Delta]) -> None:
-        """Adds what had to wait for the end: half a character, and the last usage told."""
-        if self._half:
-            deltas.append(TextDelta("\ufffd"))
+        """Adds half a character that stayed alone, and the last usage told."""
+        if rest := self._halves.rest():
+            deltas.append(TextDelta(rest))
         if self._usage is not None:
             deltas.append(_usage(self._usage))
-        self._half, self._usage = "", None
-
-    def _text(self, text: str) -> str:
-        """The text without lone surrogates; a first half waits for its second half."""
-        if text.isascii() and not self._half:
-            return text
-        text, self._half = self._half + text, ""
-        if "\ud800" <= text[-1] <= "\udbff":
-            text, self._half = text[:-1], text[-1]
-        return _well_formed(text)
+        self._usage = None
 
     def _call(self, call: _ToolCall) -> ToolCallDelta:
         index = call.index
@@ -227,31 +144,19 @@ class AnswerParser:
         function = call.function or _Function()
         return ToolCallDelta(
             index=index,
-            id=_well_formed(call.id or "") or None,
-            name=_well_formed(function.name or "") or None,
-            arguments=_well_formed(function.arguments or ""),
+            id=well_formed(call.id or "") or None,
+            name=well_formed(function.name or "") or None,
+            arguments=well_formed(function.arguments or ""),
         )
-
-
-def _well_formed(text: str) -> str:
-    """The text with surrogate pairs joined and lone surrogates replaced."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _usage(told: dict[str, object]) -> Usage:
     details = told.get("prompt_tokens_details")
-    cached = _tokens(details.get("cached_tokens")) if isinstance(details, dict) else None
+    cached = token_count(details.get("cached_tokens")) if isinstance(details, dict) else None
     if cached is None:
-        cached = _tokens(told.get("prompt_cache_hit_tokens"))
+        cached = token_count(told.get("prompt_cache_hit_tokens"))
     return Usage(
-        input_tokens=_tokens(told.get("prompt_tokens")),
+        input_tokens=token_count(told.get("prompt_tokens")),
         cached_tokens=cached,
-        output_tokens=_tokens(told.get("completion_tokens")),
+        output_tokens=token_count(told.get("completion_tokens")),
     )
-
-
-def _tokens(told: object) -> int | None:
-    """A number of tokens; None for what cannot be one."""
-    return told if type(told) is int and 0 <= told <= MAX_TOKENS else None

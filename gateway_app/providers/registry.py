@@ -1,6 +1,7 @@
 """The providers of one process: made when first asked for, kept until the process ends."""
 
 import logging
+from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
@@ -9,14 +10,14 @@ import httpx2
 from gateway_app.config import GatewayConfig
 from gateway_app.providers.base import ModelInvalid, Provider, ProviderError, Usage
 from gateway_app.providers.cost import cost_usd
+from gateway_app.providers.failures import Wording
 from gateway_app.providers.model_facts import ModelFacts, model_facts
 from gateway_app.providers.openai import OpenAIProvider
-from gateway_app.providers.openai_errors import Wording
 
 logger: Final = logging.getLogger(__name__)
 
 LOCAL_MODEL: Final = "local:smollm2"
-KNOWN: Final = ("openai", "local")
+KNOWN: Final = ("openai", "anthropic", "local")
 
 
 class Providers:
@@ -48,8 +49,13 @@ class Providers:
         return provider, rest or await provider.default_model()
 
     async def warm(self) -> None:
-        """The site's default provider is made, and its model loading, before the first turn."""
+        """What turns would wait for is done before the first one.
+
+        Every provider that has its access is made, and the site's default model is loading.
+        """
         try:
+            for name in self._accessible():
+                self.get(name)
             provider, _ = await self.resolve("")
             provider.start()
         except ProviderError as exc:
@@ -58,8 +64,7 @@ class Providers:
 
     def cost_usd(self, provider: str, model: str, usage: Usage) -> Decimal | None:
         """What the request cost in US dollars, or None if that is not known."""
-        base_url = self._config.openai_base_url if provider == "openai" else None
-        return cost_usd(provider, model, usage, base_url=base_url)
+        return cost_usd(provider, model, usage, base_url=self._base_url(provider))
 
     async def listed(self) -> list[str]:
         """The models that the configured providers offer, as `provider:model`."""
@@ -67,8 +72,7 @@ class Providers:
 
     def facts(self, provider: str, model: str) -> ModelFacts:
         """What is known of the model."""
-        base_url = self._config.openai_base_url if provider == "openai" else None
-        return model_facts(provider, model, base_url)
+        return model_facts(provider, model, self._base_url(provider))
 
     async def aclose(self) -> None:
         """Every provider is closed; the next `get` makes a new one."""
@@ -79,10 +83,23 @@ class Providers:
     @property
     def site_default(self) -> str:
         """The model of agents that name none; `provider:` where the provider chooses."""
+        if self._config.default_model:
+            return self._config.default_model
+        return next((f"{name}:" for name in self._accessible()), LOCAL_MODEL)
+
+    def _accessible(self) -> list[str]:
+        """The providers that have a key or an address, the preferred one first."""
         config = self._config
-        if config.default_model:
-            return config.default_model
-        return "openai:" if config.openai_api_key or config.openai_base_url else LOCAL_MODEL
+        access = {
+            "openai": config.openai_api_key or config.openai_base_url,
+            "anthropic": config.anthropic_api_key or config.anthropic_base_url,
+        }
+        return [name for name, told in access.items() if told]
+
+    def _base_url(self, name: str) -> str | None:
+        """The address of the provider's server, if it is not the vendor's own."""
+        config = self._config
+        return {"openai": config.openai_base_url, "anthropic": config.anthropic_base_url}.get(name)
 
     def _make(self, name: str) -> Provider:
         if name == "local":
@@ -92,27 +109,53 @@ class Providers:
             return LocalProvider(self._config)
         if name == "openai":
             return self._make_openai()
+        if name == "anthropic":
+            return self._make_anthropic()
         raise ModelInvalid(
             f"There is no model provider {name[:100]!r}. Known are: {', '.join(KNOWN)}."
         )
 
     def _make_openai(self) -> Provider:
         key, base_url = self._config.openai_api_key, self._config.openai_base_url
-        if not key and not base_url:
-            raise ModelInvalid(
-                "The provider openai has no key. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a"
-                " server that needs none, and restart."
-            )
-        if key and not (key.isascii() and key.isprintable() and " " not in key):
-            raise ModelInvalid(
-                "OPENAI_API_KEY holds characters that no key has. Set it again and restart."
-            )
+        _check_access("openai", key, base_url)
         wording = Wording(mend_address="Check the network.")
         if base_url:
             wording = Wording(mend_path="Check OPENAI_BASE_URL: most servers want its /v1.")
         try:
             return OpenAIProvider(self._config, api_key=key, base_url=base_url, wording=wording)
         except (ValueError, httpx2.InvalidURL) as exc:
-            raise ModelInvalid(
-                "OPENAI_BASE_URL is no address. Give a full URL, such as http://HOST:PORT/v1."
-            ) from exc
+            raise _no_address("openai") from exc
+
+    def _make_anthropic(self) -> Provider:
+        key, base_url = self._config.anthropic_api_key, self._config.anthropic_base_url
+        _check_access("anthropic", key, base_url)
+        # here, not above: the SDK takes a second and 40 MB, which nobody else should pay
+        from gateway_app.providers.anthropic import WORDING, AnthropicProvider
+
+        wording = replace(WORDING, mend_address="Check the network.")
+        if base_url:
+            wording = replace(WORDING, mend_path="Check ANTHROPIC_BASE_URL: without /v1/messages.")
+        try:
+            return AnthropicProvider(self._config, api_key=key, base_url=base_url, wording=wording)
+        except (ValueError, httpx2.InvalidURL) as exc:
+            raise _no_address("anthropic") from exc
+
+
+def _check_access(name: str, key: str | None, base_url: str | None) -> None:
+    """Raises ModelInvalid, saying what to set, where a provider cannot be made."""
+    prefix = name.upper()
+    if not key and not base_url:
+        raise ModelInvalid(
+            f"The provider {name} has no key. Set {prefix}_API_KEY, or {prefix}_BASE_URL for a"
+            " server that needs none, and restart."
+        )
+    if key and not (key.isascii() and key.isprintable() and " " not in key):
+        raise ModelInvalid(
+            f"{prefix}_API_KEY holds characters that no key has. Set it again and restart."
+        )
+
+
+def _no_address(name: str) -> ModelInvalid:
+    return ModelInvalid(
+        f"{name.upper()}_BASE_URL is no address. Give a full URL, such as http://HOST:PORT/v1."
+    )

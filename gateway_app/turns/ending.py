@@ -65,6 +65,7 @@ def closing_rows(draft: Draft | None, ending: Ending, finish: str) -> list[NewMe
                 kind="assistant",
                 id=draft.message_id,
                 parts=dump_json(draft.parts()),
+                sent_parts=_sent_parts(draft, ending),
                 finish=finish,
             )
         )
@@ -73,6 +74,13 @@ def closing_rows(draft: Draft | None, ending: Ending, finish: str) -> list[NewMe
     elif ending.state == "stopped" and not (draft is not None and draft.text):
         rows.append(_notice("Stopped before an answer.", "stopped"))
     return rows
+
+
+def _sent_parts(draft: Draft, ending: Ending) -> str | None:
+    """What the provider wants back of a whole answer; one that was cut has no valid signatures."""
+    if ending.state != "completed" or draft.sent is None:
+        return None
+    return dump_json(draft.sent)
 
 
 def _notice(text: str, code: str) -> NewMessage:

@@ -140,8 +140,15 @@ class LiveRun:
 
     async def commit_step(self, draft: Draft, results: Sequence[ToolResult]) -> None:
         """The calls and their results are rows before the next model call."""
-        messages = [NewMessage(kind="assistant", parts=dump_json(draft.parts()),
-                               id=draft.message_id, finish="tool_calls")]  # fmt: skip
+        messages = [
+            NewMessage(
+                kind="assistant",
+                id=draft.message_id,
+                parts=dump_json(draft.parts()),
+                sent_parts=None if draft.sent is None else dump_json(draft.sent),
+                finish="tool_calls" if draft.calls else draft.finish,
+            )
+        ]
         messages += [_tool_message(result) for result in results]
         self.log.add(*self.close_items())
         for call in draft.calls:

@@ -12,32 +12,33 @@ from gateway_app.providers.base import (
     RequestSettings,
     TextDelta,
 )
-from gateway_app.providers.openai import OpenAIProvider
+from gateway_app.providers.http import HTTPProvider
 from tests.gateway_app.providers.conftest import SESSION
 
 HELLO = '{"role":"user","content":"Hello"}'
+BLOCKS = '{"role":"user","content":[{"type":"text","text":"Hello"}]}'
 
 
-def a_request(provider: OpenAIProvider, *pieces: str, model: str = "fake-1") -> ModelRequest:
+def a_request(provider: HTTPProvider, *pieces: str, model: str = "fake-1") -> ModelRequest:
     body = provider.wire.body(
         model=model,
         prompt=Prompt("hash", "You are Hermes."),
-        pieces=pieces or (HELLO,),
+        pieces=pieces or (BLOCKS if provider.wire.name.startswith("anthropic") else HELLO,),
         settings=RequestSettings(),
         session_id=SESSION,
     )
     return ModelRequest(SESSION, model, body)
 
 
-async def batches(provider: OpenAIProvider, *pieces: str) -> list[Sequence[Delta]]:
+async def batches(provider: HTTPProvider, *pieces: str) -> list[Sequence[Delta]]:
     return [batch async for batch in provider.stream(a_request(provider, *pieces))]
 
 
-async def deltas(provider: OpenAIProvider, *pieces: str) -> list[Delta]:
+async def deltas(provider: HTTPProvider, *pieces: str) -> list[Delta]:
     return [delta for batch in await batches(provider, *pieces) for delta in batch]
 
 
-async def failure(provider: OpenAIProvider) -> ProviderError:
+async def failure(provider: HTTPProvider) -> ProviderError:
     """The error that the request ends in."""
     with pytest.raises(ProviderError) as caught:
         await deltas(provider)

@@ -8,12 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway_app.providers.base import Prompt, RequestSettings
-from gateway_app.providers.openai_chat import (
-    OPERATOR_PREFIX,
-    OpenAIChatWire,
-    tool_calls,
-    tool_result_of,
-)
+from gateway_app.providers.openai_chat import OpenAIChatWire
+from gateway_app.providers.rows import OPERATOR_PREFIX, tool_calls, tool_result_of
 from sessions_app.signals import TranscriptRow
 from tests.gateway_app.providers.conftest import SESSION
 

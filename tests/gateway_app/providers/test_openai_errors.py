@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 
@@ -14,7 +16,7 @@ from gateway_app.providers.base import (
     ModelUnavailable,
     ProviderError,
 )
-from gateway_app.providers.openai_errors import retry_after_ms
+from gateway_app.providers.failures import retry_after_ms
 from tests.fake_model_server import FakeModelServer, Json, Script
 from tests.gateway_app.providers.asking import failure
 from tests.gateway_app.providers.conftest import MakeProvider
@@ -297,3 +299,10 @@ async def test_it_says_when_to_try_again(
 )
 def test_it_reads_how_long_to_wait(headers: dict[str, str], wait_ms: int | None) -> None:
     assert retry_after_ms(headers) == wait_ms
+
+
+def test_it_reads_until_when_to_wait() -> None:
+    at = datetime.now(UTC) + timedelta(seconds=30)
+    wait_ms = retry_after_ms({"retry-after": format_datetime(at, usegmt=True)})
+    assert wait_ms is not None
+    assert 28_000 < wait_ms <= 30_000

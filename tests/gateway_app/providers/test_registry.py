@@ -85,7 +85,11 @@ async def test_nothing_set_means_the_embedded_model(make_providers: MakeProvider
     ("name", "config", "sentence"),
     [
         ("gpt-5", {}, "Write it as provider:model, such as openai:gpt-5."),
-        ("nobody:x", {}, "There is no model provider 'nobody'. Known are: openai, local."),
+        (
+            "nobody:x",
+            {},
+            "There is no model provider 'nobody'. Known are: openai, anthropic, local.",
+        ),
         ("openai:x", {}, "The provider openai has no key. Set OPENAI_API_KEY"),
         ("openai:x", {"openai_api_key": "sk-é"}, "OPENAI_API_KEY holds characters"),
         ("openai:x", {"openai_api_key": "sk-a b"}, "OPENAI_API_KEY holds characters"),

@@ -1,26 +1,44 @@
-"""One streamed answer of an OpenAI-compatible server, read to its end."""
+"""One answer of a model's server, read to its end."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Final
 
 import httpx2
 
 from gateway_app.providers.base import Delta, Finish
-from gateway_app.providers.openai_errors import CutAnswer
-from gateway_app.providers.openai_stream import MAX_LINE_BYTES, AnswerParser, UnreadableAnswer
+from gateway_app.providers.event_stream import MAX_LINE_BYTES, EventStreamParser
+from gateway_app.providers.failures import CutAnswer, UnreadableAnswer, WebPage
 
 LAST_BYTES_S: Final = 0.05
-"""How long after [DONE] the connection is given to end the response, to be used again."""
+"""How long after the answer the connection is given to end the response, to be used again."""
+
+_STREAM_TYPES: Final = frozenset(
+    {"text/event-stream", "text/plain", "application/x-ndjson", "application/octet-stream"}
+)
+"""What servers call a stream; anything else, such as HTML, is none."""
 
 
 class Answer:
     """One response whose body is being read. Must be closed, also after its end."""
 
-    def __init__(self, response: httpx2.Response) -> None:
+    def __init__(self, response: httpx2.Response, parser: EventStreamParser) -> None:
         self._response = response
         self._pieces = response.aiter_bytes()
-        self._parser = AnswerParser()
+        self._parser = parser
         self._over = False
+
+    async def begin(self) -> list[Delta]:
+        """The first deltas, never none. Raises one of TRANSPORT_FAILURES."""
+        kind = self._response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == "application/json":
+            return await self.read_whole() or [Finish("stop")]
+        if kind and kind not in _STREAM_TYPES:
+            raise WebPage
+        while (deltas := await self.read()) is not None:
+            if deltas:
+                return deltas
+        raise CutAnswer
 
     async def read(self) -> list[Delta] | None:
         """The deltas of the next piece, or None after the end. Raises one of FAILURES."""
@@ -42,13 +60,9 @@ class Answer:
 
     async def read_whole(self) -> list[Delta]:
         """The deltas of an answer that was not streamed."""
-        body = bytearray()
-        async for piece in self._pieces:
-            body += piece
-            if len(body) > MAX_LINE_BYTES:
-                raise UnreadableAnswer("The answer is too long.")
+        body = await read_bounded(self._pieces)
         self._over = True
-        return self._parser.whole(bytes(body))
+        return self._parser.whole(body)
 
     def _end(self) -> list[Delta]:
         """The last deltas. Raises CutAnswer if the answer is not complete."""
@@ -61,7 +75,7 @@ class Answer:
         return deltas
 
     async def _finish_response(self) -> None:
-        """Reads what stands after [DONE], so that the connection can be used again."""
+        """Reads what stands after the end, so that the connection can be used again."""
         try:
             async with asyncio.timeout(LAST_BYTES_S):
                 async for _ in self._pieces:
@@ -71,3 +85,13 @@ class Answer:
 
     async def aclose(self) -> None:
         await self._response.aclose()
+
+
+async def read_bounded(pieces: AsyncIterator[bytes]) -> bytes:
+    """All of a body. Raises UnreadableAnswer for one without end."""
+    body = bytearray()
+    async for piece in pieces:
+        body += piece
+        if len(body) > MAX_LINE_BYTES:
+            raise UnreadableAnswer("The answer is too long.")
+    return bytes(body)

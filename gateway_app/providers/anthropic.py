@@ -1,0 +1,89 @@
+"""The provider for Anthropic and every server that is compatible with its Messages."""
+
+from typing import Final
+
+import httpx2
+from anthropic import AsyncAnthropic, DefaultAioHttpClient
+
+from gateway_app.config import GatewayConfig
+from gateway_app.providers.anthropic_errors import FAILURES, translate
+from gateway_app.providers.anthropic_stream import AnthropicAnswerParser
+from gateway_app.providers.anthropic_wire import AnthropicWire
+from gateway_app.providers.base import ModelRequest
+from gateway_app.providers.failures import Failure, Wording
+from gateway_app.providers.http import RAW, HTTPProvider, client_options
+
+ANTHROPIC_URL: Final = "https://api.anthropic.com"
+DEFAULT_MODEL: Final = "claude-sonnet-5-5"
+WORDING: Final = Wording(
+    mend_key="Check ANTHROPIC_API_KEY.", mend_address="Check ANTHROPIC_BASE_URL and the network."
+)
+
+
+class AnthropicProvider(HTTPProvider):
+    """Anthropic, or one server compatible with it, in one process."""
+
+    failures = FAILURES
+
+    def __init__(
+        self,
+        config: GatewayConfig,
+        *,
+        name: str = "anthropic",
+        api_key: str | None = None,
+        base_url: str | None = None,
+        wording: Wording | None = None,
+        backoff_s: float = 0.5,
+    ) -> None:
+        """`base_url` None: Anthropic's own; it stands before `/v1/messages`."""
+        super().__init__(
+            config,
+            name=name,
+            api_key=api_key,
+            base_url=(base_url or ANTHROPIC_URL).rstrip("/").removesuffix("/v1"),
+            wording=wording or WORDING,
+            backoff_s=backoff_s,
+        )
+        self.wire = AnthropicWire()
+        self.known_default = DEFAULT_MODEL if base_url is None else None
+        options = client_options(config, proxied=True)
+        # a key is always given: without one the SDK would look for credentials of its own
+        self._client = AsyncAnthropic(
+            api_key=self.key,
+            base_url=self.base_url,
+            max_retries=0,
+            timeout=options["timeout"],
+            default_headers=self.login if api_key is None else None,
+            open_telemetry=False,
+            http_client=DefaultAioHttpClient(**options),
+        )
+
+    async def aclose(self) -> None:
+        """Every connection is closed; the provider cannot be used again."""
+        await self._client.close()
+
+    async def _post(self, request: ModelRequest) -> httpx2.Response:
+        return await self._client.post(
+            f"{await self.address()}/v1/messages",
+            cast_to=httpx2.Response,
+            content=request.body,
+            options={
+                "headers": {
+                    **RAW,
+                    "Accept": "text/event-stream",
+                    "Accept-Encoding": "identity",
+                    **self.headers(request),
+                }
+            },
+        )
+
+    async def _get_models(self) -> httpx2.Response:
+        return await self._client.get(
+            f"{await self.address()}/v1/models", cast_to=httpx2.Response, options={"headers": RAW}
+        )
+
+    def _parser(self) -> AnthropicAnswerParser:
+        return AnthropicAnswerParser()
+
+    def _translate(self, exc: Exception) -> Failure:
+        return translate(exc, self.wording)
