@@ -1,4 +1,4 @@
-"""Addresses of logging in, of the caller, and of health."""
+"""Addresses of logging in and of health."""
 
 from django.contrib.auth.views import LogoutView
 from django.urls import path
@@ -11,7 +11,6 @@ urlpatterns = [
     path("accounts/logout/", LogoutView.as_view(), name="logout"),
     path("accounts/password/", account_views.SetPassword.as_view(), name="password"),
     path("login/<str:secret>/", account_views.login_link, name="login_link"),
-    path("api/v1/me", account_views.me, name="me"),
     path("i18n/language/", set_language, name="set_language"),
     path("healthz", health_views.healthz, name="healthz"),
     path("readyz", health_views.readyz, name="readyz"),

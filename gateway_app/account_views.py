@@ -1,4 +1,4 @@
-"""Logging in and out: passwords, one-time links, and who the caller is."""
+"""Logging in and out: passwords and one-time links."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django.contrib.auth import login
 from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, PasswordChangeView
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
@@ -51,26 +51,3 @@ def login_link(request: HttpRequest, secret: str) -> HttpResponse:
     if user is None:
         return render(request, "accounts/link_over.html", status=410)
     return render(request, "accounts/link.html", {"person": user})
-
-
-@never_cache
-def me(request: HttpRequest) -> JsonResponse:
-    """The caller, by bearer token or cookie; 401 tells a page to log in again."""
-    if request.method not in {"GET", "HEAD"}:
-        return _error(405, "unsupported", "Only GET is possible here.")
-    user = caller(request)
-    if user is None:
-        return _error(401, "unauthenticated", "Log in, or send an API token.")
-    return JsonResponse({"id": user.pk, "name": user.get_username(), "isStaff": user.is_staff})
-
-
-def _error(status: int, code: str, message: str) -> JsonResponse:
-    return JsonResponse({"error": {"code": code, "message": message}}, status=status)
-
-
-def caller(request: HttpRequest) -> User | None:
-    """Who calls over HTTP. A bearer token counts alone, as at the websocket's door."""
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        return credentials.authenticate_token(token.strip())
-    return request.user if isinstance(request.user, User) else None

@@ -3,12 +3,29 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from gateway_app.host import GatewayHost
 from gateway_app.outbox import Outbox
 from gateway_app.subscriptions import Subscription
+
+
+class Caller(Protocol):
+    """Somebody who gives a command, by whichever door: what commands that need no socket use."""
+
+    @property
+    def host(self) -> GatewayHost: ...
+
+    @property
+    def user_id(self) -> int: ...
+
+    @property
+    def user_name(self) -> str: ...
+
+    def unwatch(self, session_id: UUID) -> None:
+        """The session is not sent any more, if it was."""
+        ...
 
 
 @dataclass(eq=False)

@@ -10,7 +10,7 @@ import msgspec
 
 PROTOCOL: Final = "hermes.v1"
 
-_NO_NUL: Final = r"\A[^\x00]*\Z"
+_NO_NUL: Final = r"^[^\x00]*$"
 """PostgreSQL stores no NUL in a text column."""
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=_NO_NUL)]

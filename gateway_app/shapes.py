@@ -179,3 +179,15 @@ def turn_shape(turn: Turn) -> Shape:
 
 def turn_shapes(turns: Iterable[Turn]) -> list[Shape]:
     return [turn_shape(turn) for turn in turns]
+
+
+def turn_record_shape(turn: Turn) -> Shape:
+    """A turn by itself: what `turn_shape` says, where it belongs, and when it was."""
+    return turn_shape(turn) | without_none(
+        {
+            "sessionId": str(turn.session_id),
+            "createdAt": timestamp(turn.created_at),
+            "startedAt": timestamp(turn.started_at),
+            "finishedAt": timestamp(turn.finished_at),
+        }
+    )

@@ -10,7 +10,7 @@ import msgspec
 from django.db.models import F
 
 from gateway_app import __version__, protocol
-from gateway_app.connection import Connection
+from gateway_app.connection import Caller, Connection
 from gateway_app.inbound import Inbound
 from gateway_app.model_offer import offered_models
 from gateway_app.models import Agent
@@ -59,7 +59,7 @@ async def model_list(connection: Connection, command: protocol.ModelList) -> Res
     return {"models": await offered_models(connection.host.lanes, connection.host.providers)}
 
 
-async def session_create(connection: Connection, command: protocol.SessionCreate) -> Result:
+async def session_create(connection: Caller, command: protocol.SessionCreate) -> Result:
     lanes = connection.host.lanes
     session, made = await lanes.write(
         writes.create_web_session,
@@ -72,7 +72,7 @@ async def session_create(connection: Connection, command: protocol.SessionCreate
     return {"session": shape, "replayed": not made}
 
 
-async def session_list(connection: Connection, command: protocol.SessionList) -> Result:
+async def session_list(connection: Caller, command: protocol.SessionList) -> Result:
     return await connection.host.lanes.read(
         reads.list_sessions,
         user_id=connection.user_id,
@@ -114,7 +114,7 @@ async def session_unsubscribe(
     return {}
 
 
-async def session_history(connection: Connection, command: protocol.SessionHistory) -> Result:
+async def session_history(connection: Caller, command: protocol.SessionHistory) -> Result:
     return await connection.host.lanes.read(
         reads.read_history,
         user_id=connection.user_id,
@@ -124,7 +124,7 @@ async def session_history(connection: Connection, command: protocol.SessionHisto
     )
 
 
-async def session_update(connection: Connection, command: protocol.SessionUpdate) -> Result:
+async def session_update(connection: Caller, command: protocol.SessionUpdate) -> Result:
     session, logged = await connection.host.lanes.write(
         writes.change_session,
         user_id=connection.user_id,
@@ -149,7 +149,7 @@ async def session_seen(connection: Connection, command: protocol.SessionSeen) ->
     return {}
 
 
-async def session_delete(connection: Connection, command: protocol.SessionDelete) -> Result:
+async def session_delete(connection: Caller, command: protocol.SessionDelete) -> Result:
     logged = await connection.host.lanes.write(
         writes.delete_own_session, user_id=connection.user_id, session_id=command.session_id
     )
@@ -158,14 +158,14 @@ async def session_delete(connection: Connection, command: protocol.SessionDelete
     return {}
 
 
-async def session_restore(connection: Connection, command: protocol.SessionRestore) -> Result:
+async def session_restore(connection: Caller, command: protocol.SessionRestore) -> Result:
     session = await connection.host.lanes.write(
         writes.restore_own_session, user_id=connection.user_id, session_id=command.session_id
     )
     return {"session": session}
 
 
-async def message_send(connection: Connection, command: protocol.MessageSend) -> Result:
+async def message_send(connection: Caller, command: protocol.MessageSend) -> Result:
     content = content_parts(command.content)
     inbound = _inbound(
         connection,
@@ -205,7 +205,7 @@ async def turn_retry(connection: Connection, command: protocol.TurnRetry) -> Res
 
 
 def _inbound(
-    connection: Connection, client_message_id: str, body: tuple[object, ...], **fields: Any
+    connection: Caller, client_message_id: str, body: tuple[object, ...], **fields: Any
 ) -> Inbound:
     """The message as the gateway takes it; the hash tells a repeat from another body."""
     digest = hashlib.sha256(msgspec.json.encode(body)).hexdigest()
@@ -242,7 +242,7 @@ async def branch_select(connection: Connection, command: protocol.BranchSelect) 
     return {"revision": revision}
 
 
-async def turn_stop(connection: Connection, command: protocol.TurnStop) -> Result:
+async def turn_stop(connection: Caller, command: protocol.TurnStop) -> Result:
     if command.session_id is None and command.turn_id is None:
         raise FrameError("invalid_frame", "turn.stop needs a sessionId or a turnId.", command.id)
     stopped = await connection.host.lanes.write(

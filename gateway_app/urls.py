@@ -1,10 +1,12 @@
-"""Addresses of the pages."""
+"""Addresses of the pages and of the API."""
 
 from django.urls import path
 
 from gateway_app import views
+from gateway_app.api.routes import api
 
 urlpatterns = [
+    path("api/v1/", api.urls),
     path("", views.chat, name="chat"),
     path("c/<uuid:session_id>/", views.chat, name="conversation"),
 ]

@@ -51,7 +51,7 @@ def page_facts(user: User) -> dict[str, Any]:
         "urls": {
             "login": reverse("login"),
             "password": reverse("password"),
-            "me": reverse("me"),
+            "me": reverse("api:me"),
             "admin": reverse("admin:index") if user.is_staff else None,
         },
     }

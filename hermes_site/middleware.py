@@ -1,9 +1,10 @@
-"""The content security policy of every page."""
+"""What every response gets: a content security policy, and for the API no page as an error."""
 
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
+from gateway_app.api.errors import response_of_status
 from gateway_app.content_policy import PAGE_POLICY
 
 
@@ -16,4 +17,21 @@ class ContentSecurityPolicyMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
+        return response
+
+
+class ApiErrorsMiddleware:
+    """Puts JSON in the place of the pages by which Django refuses a request to the API.
+
+    It stands before every other one, which may refuse as well.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        refused = response.status_code >= 400 and request.path.startswith("/api/")
+        if refused and response.headers.get("Content-Type") != "application/json":
+            return response_of_status(response.status_code)
         return response

@@ -42,6 +42,7 @@ INSTALLED_APPS = [
     "gateway_app.apps.GatewayAppConfig",
 ]
 MIDDLEWARE = [
+    "hermes_site.middleware.ApiErrorsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",

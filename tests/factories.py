@@ -108,7 +108,7 @@ class TurnFactory(_AsStored):
     author = factory.SelfAttribute("session.owner")
     client_message_id = factory.Sequence(lambda n: f"sent-{n}")
     body_hash = factory.LazyAttribute(
-        lambda turn: hashlib.sha256(turn.client_message_id.encode()).hexdigest()
+        lambda turn: hashlib.sha256(str(turn.client_message_id).encode()).hexdigest()
     )
     content = factory.LazyFunction(lambda: [{"type": "text", "text": "Hello"}])
     accepted_seq = factory.Sequence(lambda n: n + 1)

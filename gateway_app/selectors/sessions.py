@@ -31,6 +31,7 @@ _FAILED: Final = frozenset({Turn.State.FAILED, Turn.State.INTERRUPTED})
 
 PAGE_CHARACTERS: Final = 1_000_000
 """Text of one page of rows, unless a single row has more."""
+_FIRST_YEAR: Final = 2
 
 
 def own_session(user_id: int, session_id: UUID) -> Session:
@@ -84,6 +85,11 @@ def own_session_check(*, user_id: int, session_id: UUID) -> None:
         raise SessionNotFound
 
 
+def read_session(*, user_id: int, session_id: UUID) -> Shape:
+    """The user's session, as clients see it."""
+    return own_listed(user_id, session_id)[1]
+
+
 def last_seq(*, user_id: int, session_id: UUID) -> int:
     """The last seq of the user's session."""
     return own_session(user_id, session_id).event_seq
@@ -107,16 +113,13 @@ def list_sessions(
     if query:
         sessions = sessions.filter(title__icontains=query.replace("\x00", ""))
     if cursor:
-        updated_at, pk = _read_cursor(cursor, _moment)
-        sessions = sessions.filter(older_than("updated_at", updated_at, pk))
+        sessions = sessions.filter(older_than("updated_at", *read_moment_cursor(cursor)))
     page = listed(sessions.order_by("-updated_at", "-pk")[: limit + 1])
     more = len(page) > limit
     page = page[:limit]
     last = page[-1][0] if page else None
-    return {
-        "sessions": [shape for _, shape in page],
-        "nextCursor": _cursor(last.updated_at.isoformat(), str(last.pk)) if more and last else None,
-    }
+    after = make_cursor(last.updated_at.isoformat(), str(last.pk)) if more and last else None
+    return {"sessions": [shape for _, shape in page], "nextCursor": after}
 
 
 def read_history(*, user_id: int, session_id: UUID, before: str | None, limit: int) -> Shape:
@@ -175,7 +178,7 @@ def _page(session_id: UUID, before: str | None, limit: int) -> Shape:
     return {
         "messages": [message_shape(row, names) for row in page],
         "turns": turn_shapes(turns),
-        "before": _cursor(first.position, str(first.pk)) if more and first else None,
+        "before": make_cursor(first.position, str(first.pk)) if more and first else None,
         "hasMore": more,
     }
 
@@ -219,15 +222,21 @@ def _running(session_id: UUID) -> Shape | None:
     return {"turnId": str(turn[0]), "events": events}
 
 
-def _cursor(*values: object) -> str:
+def make_cursor(*values: object) -> str:
+    """Where a page ended, as text that means nothing to anybody else."""
     return base64.urlsafe_b64encode(json.dumps(values).encode()).decode()
 
 
 def _moment(text: Any) -> datetime:
     moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError("A cursor's time has a zone.")
+    if moment.tzinfo is None or moment.year < _FIRST_YEAR:
+        raise ValueError("A cursor's time has a zone, and a moment before it.")
     return moment.astimezone(UTC)
+
+
+def read_moment_cursor(cursor: str) -> tuple[datetime, UUID]:
+    """The (moment, id) of a cursor. Raises MessageInvalid for one that nobody was given."""
+    return _read_cursor(cursor, _moment)
 
 
 def _read_cursor(cursor: str, read: Callable[[Any], T]) -> tuple[T, UUID]:

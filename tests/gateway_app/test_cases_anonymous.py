@@ -12,11 +12,12 @@ pytestmark = pytest.mark.django_db
 
 SAMPLE = {
     "uuid": "01920000-0000-7000-8000-000000000000", "str": "x", "path": "x", "int": "1",
-    "slug": "x",
+    "slug": "x", "uuidstr": "01920000-0000-7000-8000-000000000000",
 }  # fmt: skip
 OPEN = {
     "/healthz", "/readyz", "/accounts/login/", "/accounts/logout/", "/login/x/", "/admin/login/",
     "/admin/logout/", "/admin/jsi18n/", "/i18n/language/",
+    "/api/v1/openapi.json",
 }  # fmt: skip
 
 

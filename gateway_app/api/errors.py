@@ -1,0 +1,150 @@
+"""What HTTP answers where something is refused: `{"error": {"code", "message"}}`, never a page.
+
+Codes are those of the websocket; a status says the same to whoever knows no codes.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from django.core.exceptions import RequestDataTooBig
+from django.db import DatabaseError
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from ninja import NinjaAPI
+from ninja.errors import HttpError, ValidationError
+
+from gateway_app.api.answers import json_response
+from gateway_app.errors import GatewayError
+from gateway_app.protocol import FrameError
+from sessions_app.errors import SessionEnded, SessionError
+
+logger: Final = logging.getLogger(__name__)
+
+STATUSES: Final = {
+    "invalid_frame": 422,
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "busy": 409,
+    "queue_full": 429,
+    "idempotency_mismatch": 409,
+    "session_ended": 409,
+    "too_large": 413,
+    "rate_limited": 429,
+    "draining": 503,
+    "already_decided": 409,
+    "expired": 410,
+    "unsupported": 400,
+    "internal": 500,
+}
+"""The status of each code, unless an error says another one."""
+
+_OF_DJANGO: Final = {
+    400: ("invalid_frame", "This request cannot be read."),
+    403: ("forbidden", "This is not allowed."),
+    404: ("not_found", "There is nothing at this address."),
+    405: ("unsupported", "This address does not take this method."),
+    413: ("too_large", "This request is too large."),
+}
+_INTERNAL: Final = ("internal", "Something broke in this server. Send it again.")
+RETRY_AFTER_S: Final = 2
+
+
+class ApiError(Exception):
+    """A refusal of this door itself."""
+
+    def __init__(self, code: str, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.code, self.status = code, status or STATUSES[code]
+
+
+def error_response(
+    code: str, message: str, *, status: int | None = None, more: Mapping[str, str] | None = None
+) -> HttpResponse:
+    """An error's answer; where sending it again may help, it says when."""
+    status = status or STATUSES.get(code, 400)
+    answer = json_response({"error": {"code": code, "message": message, **(more or {})}}, status)
+    if status in {429, 503}:
+        answer.headers["Retry-After"] = str(RETRY_AFTER_S)
+    return answer
+
+
+def response_of_status(status: int) -> HttpResponse:
+    """The answer in the place of a page by which Django refuses a request."""
+    code, message = _OF_DJANGO.get(status, _INTERNAL if status >= 500 else _OF_DJANGO[400])
+    return error_response(code, message, status=status)
+
+
+def _api_error(request: HttpRequest, exc: ApiError) -> HttpResponse:
+    return error_response(exc.code, str(exc), status=exc.status)
+
+
+def _session_error(request: HttpRequest, exc: SessionError) -> HttpResponse:
+    more = {}
+    if isinstance(exc, SessionEnded) and exc.successor_id:
+        more["successorId"] = str(exc.successor_id)
+    code = "invalid_frame" if exc.code == "invalid" else exc.code
+    return error_response(code, str(exc), more=more)
+
+
+def _gateway_error(request: HttpRequest, exc: GatewayError) -> HttpResponse:
+    return error_response(exc.code, str(exc))
+
+
+def _frame_error(request: HttpRequest, exc: FrameError) -> HttpResponse:
+    return error_response(exc.code, str(exc))
+
+
+def _validation_error(request: HttpRequest, exc: ValidationError) -> HttpResponse:
+    """The first thing that is wrong, by the name of its field."""
+    first = exc.errors[0]
+    where = ".".join(str(one) for one in first["loc"][1:])
+    return error_response("invalid_frame", f"{where}: {first['msg']}")
+
+
+def _http_error(request: HttpRequest, exc: HttpError) -> HttpResponse:
+    return response_of_status(exc.status_code)
+
+
+def _not_found(request: HttpRequest, exc: Http404) -> HttpResponse:
+    return response_of_status(404)
+
+
+def _too_large(request: HttpRequest, exc: RequestDataTooBig) -> HttpResponse:
+    return response_of_status(413)
+
+
+def _unreadable(request: HttpRequest, exc: UnreadablePostError) -> HttpResponse:
+    return response_of_status(400)
+
+
+def _database_error(request: HttpRequest, exc: DatabaseError) -> HttpResponse:
+    logger.error("A request lost the database", exc_info=exc)
+    text = "The database did not answer. Nothing was lost; send it again."
+    return error_response("internal", text, status=503)
+
+
+def _fault(request: HttpRequest, exc: Exception) -> HttpResponse:
+    logger.error("A request broke off", exc_info=exc)
+    return response_of_status(500)
+
+
+_ANSWERS: Final[dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]]] = {
+    ApiError: _api_error,
+    SessionError: _session_error,
+    GatewayError: _gateway_error,
+    FrameError: _frame_error,
+    ValidationError: _validation_error,
+    HttpError: _http_error,
+    Http404: _not_found,
+    RequestDataTooBig: _too_large,
+    UnreadablePostError: _unreadable,
+    DatabaseError: _database_error,
+    Exception: _fault,
+}
+
+
+def register_handlers(api: NinjaAPI) -> None:
+    """Every exception of a handler becomes an answer."""
+    for kind, answer in _ANSWERS.items():
+        api.add_exception_handler(kind, answer)
