@@ -132,6 +132,7 @@ class TurnFacts(TypedDict):
     revision: NotRequired[int]
     model: NotRequired[str]
     usage: NotRequired[Usage]
+    contextTokens: NotRequired[int]
     ttftMs: NotRequired[int]
     durationMs: NotRequired[int]
     costUsd: NotRequired[float]
