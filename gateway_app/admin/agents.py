@@ -7,11 +7,11 @@ from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.template.loader import render_to_string
-from django.urls import reverse
+from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from gateway_app.admin import cells
+from gateway_app.admin import agent_pages, cells
 from gateway_app.admin.words import Word
 from gateway_app.models import DEFAULT_PROMPT, Agent, AgentVersion
 from gateway_app.services import agents as services
@@ -150,6 +150,9 @@ class AgentAdmin(admin.ModelAdmin[Agent]):
         if form.cleaned_data["make_default"] and not obj.is_default:
             services.make_default_agent(agent=obj)
 
+    def get_urls(self) -> list[URLPattern]:
+        return [*agent_pages.urls(self), *super().get_urls()]
+
     @admin.display(description="default")
     def default_cell(self, agent: Agent) -> SafeString | str:
         return cells.mark(Word("Default", "check", "ok")) if agent.is_default else cells.NOTHING
@@ -170,6 +173,9 @@ class AgentAdmin(admin.ModelAdmin[Agent]):
                 "url": reverse("admin:gateway_app_agentversion_change", args=[version.pk]),
                 "version": version,
                 "current": version.number == agent.current_version,
+                "compare": agent_pages.compare_url(agent, version.number - 1, version.number)
+                if version.number > 1
+                else "",
                 "at": cells.moment(version.created_at),
             }
             for version in newest

@@ -4,6 +4,8 @@ the strict policy allows."""
 import pytest
 from django.test import Client
 
+from gateway_app.services.agents import save_agent_version
+from gateway_app.services.presence import PresenceReport, renew_presence
 from tests.factories import (
     AgentFactory,
     ApiTokenFactory,
@@ -62,6 +64,9 @@ def pages(hostile) -> list[str]:
     for kind in ("user", "assistant", "tool", "note", "session_meta", "summary"):
         MessageFactory(session=session, kind=kind, parts=parts, sent_parts=parts,
                        turn_id=turn.pk, author=user, finish=hostile[:24])  # fmt: skip
+    save_agent_version(agent=agent, model=f"{hostile} 2", system_prompt=f"{hostile} 2",
+                       temperature=None, max_output_tokens=None, created_by_id=user.pk)  # fmt: skip
+    renew_presence(PresenceReport(f"{hostile[:40]}:1:x", 1, 1, 1))
     token = ApiTokenFactory(user=user, name=hostile, prefix=hostile[:16])
     sessions, gateway = "/admin/sessions_app/session/", "/admin/gateway_app/"
     return [
@@ -73,8 +78,11 @@ def pages(hostile) -> list[str]:
         f"{gateway}turn/{turn.pk}/change/",
         f"{gateway}agent/",
         f"{gateway}agent/{agent.pk}/change/",
+        f"{gateway}agent/{agent.pk}/compare/1/2/",
+        f"{gateway}agent/{agent.pk}/apply/",
+        "/admin/board/",
         f"{gateway}agentversion/",
-        f"{gateway}agentversion/{agent.versions.get().pk}/change/",
+        f"{gateway}agentversion/{agent.versions.get(number=1).pk}/change/",
         f"{gateway}apitoken/",
         f"{gateway}apitoken/{token.pk}/change/",
     ]
