@@ -115,11 +115,16 @@ def log_queue(session_id: UUID) -> LoggedEvents:
 
 def log_event(session_id: UUID, event: bytes) -> LoggedEvents:
     """Within the caller's transaction: one more event of the session, of no turn."""
+    return log_events(session_id, event)
+
+
+def log_events(session_id: UUID, *new: bytes) -> LoggedEvents:
+    """Within the caller's transaction: the next events of the session, of no turn."""
     seq = db.rows(
-        f"UPDATE {_SESSION} SET event_seq = event_seq + 1 WHERE id = %s RETURNING event_seq",
-        [db.db_uuid(session_id)],
+        f"UPDATE {_SESSION} SET event_seq = event_seq + %s WHERE id = %s RETURNING event_seq",
+        [len(new), db.db_uuid(session_id)],
     )[0][0]
-    return insert_events(session_id, None, 0, seq, [event])
+    return insert_events(session_id, None, 0, seq, new)
 
 
 def _lock_own(user_id: int, session_id: UUID | None, turn_id: UUID | None) -> UUID:

@@ -5,18 +5,23 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-import msgspec
 from django.db import transaction
 from django.db.models.functions import Now
 
 from gateway_app import events
 from gateway_app.config import gateway_config
-from gateway_app.event_store import LoggedEvents, insert_events, read_run_events
+from gateway_app.event_store import LoggedEvents, insert_events
 from gateway_app.models import Turn
+from gateway_app.services.dead_runs import (
+    LOST,
+    DeadRun,
+    closing_events,
+    closing_rows,
+    read_dead,
+)
 from gateway_app.services.turns import RunLease
 from gateway_app.shapes import new_message_shape
 from sessions_app import database as db
-from sessions_app.fields import dump_json
 from sessions_app.models import BLOCK, Message, Session
 from sessions_app.transcript import NewMessage, TranscriptWrite, read_revision, retry_lost_race
 
@@ -25,8 +30,6 @@ _TURN: Final = Turn._meta.db_table
 _MESSAGE: Final = Message._meta.db_table
 _OPEN: Final = "t.state IN ('queued', 'running')"
 """The words of the partial index `turn_open`, without which SQLite would not use it."""
-
-LOST: Final = "The server stopped while this answer was being written. Send again to go on."
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +47,12 @@ class Orphan:
     lease_owner: str
 
 
-@dataclass(slots=True)
-class DeadRun:
-    """What a run had shown when it died: the open items and the text, read from its log."""
-
-    message_id: UUID | None = None
-    text: str = ""
-    reasoning: str = ""
-    closing: tuple[bytes, ...] = ()
-    terminal: bool = False
-
-
 def find_orphans() -> list[Orphan]:
-    """Running turns whose lease ran out, by the database's clock."""
+    """Running turns whose lease ran out, by the database's clock; deleted sessions have none."""
     found = db.rows(
         f"SELECT s.id, t.id, s.lease_owner FROM {_TURN} t JOIN {_SESSION} s ON s.id = t.session_id"
         f" WHERE {_OPEN} AND t.state = 'running' AND (s.lease_expires_at IS NULL"
-        f" OR s.lease_expires_at < {db.now_sql()}) AND s.deleted_at IS NULL",
+        f" OR s.lease_expires_at < {db.now_sql()})",
     )
     return [Orphan(db.to_uuid(row[0]), db.to_uuid(row[1]), row[2]) for row in found]
 
@@ -80,6 +72,16 @@ def find_startable() -> list[UUID]:
         f"SELECT DISTINCT t.session_id FROM {_TURN} t JOIN {_SESSION} s ON s.id = t.session_id"
         f" WHERE {_OPEN} AND t.state = 'queued' AND s.open_block = 0 AND s.deleted_at IS NULL"
         " AND s.state = 'active' LIMIT 100",
+    )
+    return [db.to_uuid(row[0]) for row in found]
+
+
+def find_stranded() -> list[UUID]:
+    """Sessions that ended while a turn waited in them."""
+    found = db.rows(
+        f"SELECT DISTINCT t.session_id FROM {_TURN} t JOIN {_SESSION} s ON s.id = t.session_id"
+        f" WHERE {_OPEN} AND t.state = 'queued' AND s.open_block = 0 AND s.deleted_at IS NULL"
+        " AND s.state = 'ended' LIMIT 100",
     )
     return [db.to_uuid(row[0]) for row in found]
 
@@ -119,15 +121,15 @@ def read_orders(turn_ids: Sequence[UUID]) -> dict[UUID, tuple[int, bool]]:
 def recover_turn(*, orphan: Orphan, lease_owner: str, resume: bool = True) -> Recovered | None:
     """The orphan's run is closed in the log. It runs again here, or its turn is over.
 
-    It is over when a person asked it to stop, when it crashed `max_runs` times, or when it is
-    older than `resume_window_s`. None: another process was first.
+    It is over when a person asked it to stop or deleted its session, when it crashed `max_runs`
+    times, or when it is older than `resume_window_s`. None: another process was first.
     """
     with transaction.atomic(using=db.alias(), savepoint=False):
         locked = _lock_orphan(orphan)
         if locked is None:
             return None
         turn = Turn.objects.get(pk=orphan.turn_id)
-        dead = _read_dead(orphan, turn.generation)
+        dead = read_dead(orphan.session_id, turn.pk, turn.generation)
         return _recover(orphan, locked, turn, dead, lease_owner, resume)
 
 
@@ -135,54 +137,17 @@ def _lock_orphan(orphan: Orphan) -> dict[str, Any] | None:
     """The session, locked, if the orphan still holds it with the lease that was found dead."""
     names = (
         "revision", "incarnation", "run_generation", "open_block", "agent", "agent_version",
-        "model", "prompt_hash", "next_block",
+        "model", "prompt_hash", "next_block", "deleted_at",
     )  # fmt: skip
     found = db.rows(
         f"SELECT {', '.join(names)} FROM {_SESSION} WHERE id = %s AND lease_owner = %s"
-        f" AND open_block > 0 AND deleted_at IS NULL{db.lock_sql()}",
+        f" AND open_block > 0{db.lock_sql()}",
         [db.db_uuid(orphan.session_id), orphan.lease_owner],
     )
     if not found:
         return None
     still = Turn.objects.filter(pk=orphan.turn_id, state="running")
     return dict(zip(names, found[0], strict=True)) if still.exists() else None
-
-
-def _read_dead(orphan: Orphan, generation: int) -> DeadRun:
-    logged = read_run_events(orphan.session_id, orphan.turn_id, generation)
-    return read_dead_run([one.event for one in logged])
-
-
-def read_dead_run(logged: Sequence[bytes]) -> DeadRun:
-    """The last message's text and what must be closed, from one run's events."""
-    dead = DeadRun()
-    open_items: dict[tuple[str, str], list[bytes]] = {}
-    for one in logged:
-        event = msgspec.json.decode(one)
-        kind = event["type"]
-        if kind == "TEXT_MESSAGE_START":
-            if dead.message_id != UUID(event["messageId"]):  # the one before was blank
-                dead.text = dead.reasoning = ""
-            dead.message_id = UUID(event["messageId"])
-            open_items["text", event["messageId"]] = [events.text_end(dead.message_id)]
-        elif kind == "TEXT_MESSAGE_CONTENT":
-            dead.text += event["delta"]
-        elif kind == "TEXT_MESSAGE_END":
-            open_items.pop(("text", event["messageId"]), None)
-        elif kind == "REASONING_START":
-            span, dead.reasoning = UUID(event["messageId"]), ""
-            dead.message_id = events.reasoning_id(span)
-            open_items["reasoning", event["messageId"]] = events.reasoning_end(span)
-        elif kind == "REASONING_MESSAGE_CONTENT":
-            dead.reasoning += event["delta"]
-        elif kind == "REASONING_END":
-            open_items.pop(("reasoning", event["messageId"]), None)
-        elif kind == "CUSTOM" and event["name"] == "hermes.committed":
-            dead.message_id, dead.text, dead.reasoning = None, "", ""
-        elif kind in {"RUN_FINISHED", "RUN_ERROR"}:
-            dead.terminal = True
-    dead.closing = tuple(event for closing in open_items.values() for event in closing)
-    return dead
 
 
 def _recover(
@@ -193,11 +158,11 @@ def _recover(
     lease_owner: str,
     resume: bool,
 ) -> Recovered:
-    stopped = turn.stop_requested_at is not None
+    stopped = turn.stop_requested_at is not None or locked["deleted_at"] is not None
     again = resume and not stopped and turn.runs < gateway_config().max_runs and not _stale(turn)
-    rows = _closing_rows(turn, dead, stopped=stopped, again=again)
+    rows = closing_rows(turn, dead, stopped=stopped, again=again)
     generation = locked["run_generation"] + 1
-    ends = [] if dead.terminal else [*dead.closing, *_terminal(turn, stopped=stopped, again=again)]
+    ends = closing_events(dead, turn, stopped=stopped, again=again)
     starts = [events.run_started(orphan.session_id, turn.pk, generation)] if again else []
     write = TranscriptWrite(
         orphan.session_id, incarnation=locked["incarnation"], from_revision=locked["revision"]
@@ -217,15 +182,15 @@ def _recover(
     if starts:
         logged.append(insert_events(orphan.session_id, turn.pk, generation, seq, starts))
     _update_turn(turn, stopped=stopped, again=again, generation=generation, owner=lease_owner)
-    run = None
-    if again:
-        config = (
-            locked["agent"], locked["agent_version"], locked["model"], locked["prompt_hash"],
-        )  # fmt: skip
-        run = RunLease(
-            orphan.session_id, turn.pk, generation, locked["open_block"], config, turn.author_id
-        )
-    return Recovered(run, tuple(logged))
+    return Recovered(_next_run(locked, turn, generation) if again else None, tuple(logged))
+
+
+def _next_run(locked: dict[str, Any], turn: Turn, generation: int) -> RunLease:
+    """The turn's next run, in the same block."""
+    config = (locked["agent"], locked["agent_version"], locked["model"], locked["prompt_hash"])
+    return RunLease(
+        turn.session_id, turn.pk, generation, locked["open_block"], config, turn.author_id
+    )
 
 
 def _stale(turn: Turn) -> bool:
@@ -238,33 +203,6 @@ def _stale(turn: Turn) -> bool:
     return bool(found)
 
 
-def _closing_rows(turn: Turn, dead: DeadRun, *, stopped: bool, again: bool) -> list[NewMessage]:
-    """The text a person may have seen; and a notice, if the turn is over without an answer."""
-    rows: list[NewMessage] = []
-    finish = "stopped" if stopped else "interrupted"
-    if dead.message_id is not None and (dead.text or dead.reasoning):
-        parts = [{"type": "reasoning", "text": dead.reasoning}] if dead.reasoning else []
-        if dead.text:
-            parts.append({"type": "text", "text": dead.text})
-        rows.append(
-            NewMessage(
-                kind="assistant",
-                id=dead.message_id,
-                parts=dump_json(parts),
-                state="superseded" if again else "active",
-                finish=finish,
-            )
-        )
-    if not again and not (stopped and rows):
-        text = "Stopped before an answer." if stopped else LOST
-        rows.append(
-            NewMessage(
-                kind="notice", parts=dump_json([{"type": "text", "text": text}]), finish=finish
-            )
-        )
-    return rows
-
-
 def _place(session_id: UUID, block: int, rows: list[NewMessage], turn: Turn) -> None:
     highest = db.rows(
         f"SELECT max(position) FROM {_MESSAGE} WHERE session_id = %s AND position >= %s"
@@ -274,17 +212,6 @@ def _place(session_id: UUID, block: int, rows: list[NewMessage], turn: Turn) -> 
     for place, row in enumerate(rows, start=1):
         row.position = (highest or block * BLOCK) + place
         row.turn_id = turn.pk
-
-
-def _terminal(turn: Turn, *, stopped: bool, again: bool) -> list[bytes]:
-    if stopped:
-        return [
-            events.run_finished(
-                turn.session_id, turn.pk, turn.generation, cancelled=True, usage=None, facts={}
-            )
-        ]
-    message = "The server stopped. The answer is being written again." if again else LOST
-    return [events.run_error("interrupted", message, {"retrying": again})]
 
 
 def _take_over(orphan: Orphan, lease_owner: str, again: bool, count: int) -> int:

@@ -14,6 +14,7 @@ from gateway_app.config import GatewayConfig
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.services import recovery
 from gateway_app.services.recovery import Orphan
+from gateway_app.services.stranded import end_stranded
 from gateway_app.subscriptions import Hub
 from gateway_app.turns.runner import TurnRunner
 
@@ -73,6 +74,8 @@ class Heartbeat:
             await self._take_up(orphan.session_id, self._recover(orphan))
         for session_id in await self._lanes.read(recovery.find_startable):
             await self._take_up(session_id, self._runner.start_next(session_id))
+        for session_id in await self._lanes.read(recovery.find_stranded):
+            await self._take_up(session_id, self._end_stranded(session_id))
 
     async def recover_at_start(self, leased: Sequence[Orphan]) -> int:
         """Takes over what an earlier process of this machine left; how many turns."""
@@ -119,6 +122,10 @@ class Heartbeat:
                 session_ids=sessions,
             )
             self._renewed_at = now
+
+    async def _end_stranded(self, session_id: UUID) -> None:
+        if logged := await self._lanes.write(end_stranded, session_id=session_id):
+            self._hub.publish([logged])
 
     async def _recover(self, orphan: Orphan) -> None:
         if orphan.turn_id in self._runner.live:
