@@ -68,6 +68,8 @@ class Draft:
     """The parts that the provider wants back, where they say more than `parts`."""
     finish: str | None = None
     characters: int = 0
+    begun: bool = False
+    """The model has begun to answer: another one may not take over."""
     text_open: bool = False
     reasoning_open: bool = False
 
@@ -106,6 +108,13 @@ class Port(Protocol):
     def show_reasoning(self, draft: Draft, text: str) -> None: ...
 
     def count_usage(self, usage: Usage) -> None: ...
+
+    async def fall_back(self, error: ProviderError) -> ProviderError | None:
+        """The model failed before it began. None: the next request goes to another one.
+
+        Otherwise the error that the turn ends with.
+        """
+        ...
 
     async def call_tool(self, call: ToolCall) -> ToolResult: ...
 
@@ -155,6 +164,21 @@ def _without_answer(finish: str | None) -> ProviderError:
 
 async def _model_step(port: Port, taken: set[str]) -> Draft:
     draft = port.new_draft()
+    while True:
+        try:
+            await _read_answer(port, draft, taken)
+        except ProviderError as exc:
+            if draft.begun:
+                raise
+            final = await port.fall_back(exc)
+        else:
+            return draft
+        if final is not None:
+            raise final  # outside `except`: one failure is one error
+
+
+async def _read_answer(port: Port, draft: Draft, taken: set[str]) -> None:
+    """The draft holds the whole answer to the next request."""
     request = await port.next_request()
     calls: dict[int, _CallPieces] = {}
     stream = cast("Any", port.stream(request))
@@ -168,7 +192,6 @@ async def _model_step(port: Port, taken: set[str]) -> Draft:
     }
     draft.calls = list(whole.values())
     draft.sent = _sent(draft.sent, whole)
-    return draft
 
 
 def _sent(
@@ -212,6 +235,7 @@ def _joined(batch: Sequence[Delta]) -> Iterator[Delta]:
 
 def _count(draft: Draft, calls: dict[int, _CallPieces], text: str) -> None:
     """Raises TurnLimit for a step without end; what came before is kept."""
+    draft.begun = True
     draft.characters += len(text)
     if draft.characters > MAX_CHARACTERS or len(calls) > MAX_CALLS:
         raise TurnLimit(

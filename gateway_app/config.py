@@ -36,6 +36,8 @@ class GatewayConfig:
     cache_entries: int = 128
     cache_idle_s: float = 3600
     cache_bytes: int = 256 * 1024 * 1024
+    fallback_cache_entries: int = 16
+    fallback_cache_bytes: int = 32 * 1024 * 1024
     # sockets
     hello_timeout_s: float = 10
     heartbeat_ping_s: float = 25

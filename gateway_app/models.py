@@ -38,6 +38,9 @@ class AgentVersion(models.Model):
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     model = models.CharField(max_length=128, blank=True)
+    fallback_models = models.TextField(
+        blank=True, db_default="", default="", help_text="one `provider:model` a line, in order"
+    )
     system_prompt = models.TextField(blank=True)
     temperature = models.FloatField(null=True, blank=True)
     max_output_tokens = models.PositiveIntegerField(null=True, blank=True)
@@ -115,12 +118,19 @@ class Turn(models.Model):
     sent_signature = models.CharField(max_length=64, blank=True, db_default="")
     # the outcome
     model = models.CharField(max_length=128, blank=True, db_default="")
+    fallback_from = models.CharField(
+        max_length=128,
+        blank=True,
+        db_default="",
+        help_text="the model that could not be had, if another answered",
+    )
     finish = models.CharField(max_length=24, blank=True, db_default="")
     error_code = models.CharField(max_length=32, blank=True, db_default="")
     error_message = models.CharField(max_length=500, blank=True, db_default="")
     input_tokens = models.IntegerField(null=True)
     cached_tokens = models.IntegerField(null=True)
     output_tokens = models.IntegerField(null=True)
+    cache_write_tokens = models.IntegerField(null=True)
     context_tokens = models.IntegerField(
         null=True, help_text="input of the last request alone: how full the model's window was"
     )

@@ -1,12 +1,16 @@
-"""How a session's agent is built, kept per process: prompt, provider, model, signature."""
+"""How a session's agent is built, kept per process: prompt, provider, model, signature.
+
+A choice is a model to ask: 0 is the agent's own, 1 its first fallback, and so on.
+"""
 
 import hashlib
 from collections import OrderedDict
+from decimal import Decimal
 from typing import Final
 
 from gateway_app.cached_agent import Profile
 from gateway_app.database_threads import DatabaseLanes
-from gateway_app.providers.base import Provider
+from gateway_app.providers.base import Provider, Usage
 from gateway_app.providers.registry import Providers
 from gateway_app.services.prompts import FrozenConfig, read_frozen
 
@@ -21,18 +25,18 @@ class Profiles:
     def __init__(self, lanes: DatabaseLanes, providers: Providers) -> None:
         self._lanes = lanes
         self._providers = providers
-        self._kept: OrderedDict[Config, tuple[Profile, Provider]] = OrderedDict()
+        self._kept: OrderedDict[tuple[Config, int], tuple[Profile, Provider]] = OrderedDict()
 
     async def get(
-        self, config: Config, frozen: FrozenConfig | None = None
+        self, config: Config, frozen: FrozenConfig | None = None, choice: int = 0
     ) -> tuple[Profile, Provider]:
         """The profile and its provider. Raises ProviderError when the model cannot be had."""
-        if found := self._kept.get(config):
-            self._kept.move_to_end(config)
+        if found := self._kept.get((config, choice)):
+            self._kept.move_to_end((config, choice))
             return found
-        if frozen is None or frozen.config != config:
-            frozen = await self._lanes.read(read_frozen, config)
-        provider, model = await self._providers.resolve(frozen.model)
+        frozen = await self.frozen(config, frozen)
+        asked = (frozen.model, *frozen.fallbacks)[choice]
+        provider, model = await self._providers.resolve(asked)
         profile = Profile(
             config=config,
             provider=provider.name,
@@ -43,10 +47,20 @@ class Profiles:
             signature=_signature(provider, model, frozen),
             window_tokens=self._providers.facts(provider.name, model).window_tokens,
         )
-        self._kept[config] = (profile, provider)
+        self._kept[config, choice] = (profile, provider)
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
         return profile, provider
+
+    async def frozen(self, config: Config, known: FrozenConfig | None = None) -> FrozenConfig:
+        """What the session's agent is, read unless it is `known`."""
+        if known is not None and known.config == config:
+            return known
+        return await self._lanes.read(read_frozen, config)
+
+    def cost_usd(self, profile: Profile, usage: Usage) -> Decimal | None:
+        """What a request to the profile's model cost, or None if that is not known."""
+        return self._providers.cost_usd(profile.provider, profile.model, usage)
 
 
 def _signature(provider: Provider, model: str, frozen: FrozenConfig) -> str:

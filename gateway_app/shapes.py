@@ -142,6 +142,7 @@ def usage_shape(turn: Turn) -> Shape | None:
         {
             "inputTokens": turn.input_tokens,
             "cachedInputTokens": turn.cached_tokens,
+            "cacheWriteInputTokens": turn.cache_write_tokens,
             "outputTokens": turn.output_tokens,
         }
     )
@@ -166,6 +167,7 @@ def turn_shape(turn: Turn) -> Shape:
             "baseline": turn.baseline,
             "revision": turn.revision,
             "model": turn.model or None,
+            "fallbackFrom": turn.fallback_from or None,
             "usage": usage_shape(turn),
             "contextTokens": turn.context_tokens,
             "ttftMs": turn.ttft_ms,

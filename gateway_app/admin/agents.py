@@ -17,7 +17,10 @@ from gateway_app.models import DEFAULT_PROMPT, Agent, AgentVersion
 from gateway_app.services import agents as services
 from sessions_app.changelist import KeysetAdmin
 
-VERSION_FIELDS = ("model", "system_prompt", "temperature", "max_output_tokens")
+VERSION_FIELDS = (
+    "model", "fallback_models", "system_prompt", "temperature", "max_output_tokens",
+)  # fmt: skip
+MAX_FALLBACKS = 5
 LISTED_VERSIONS = 20
 
 
@@ -33,6 +36,12 @@ class AgentForm(forms.ModelForm[Agent]):
         max_length=128,
         required=False,
         help_text="PROVIDER:MODEL, such as openai:gpt-5 or local:smollm2. Empty: the site's.",
+    )
+    fallback_models = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 60}),
+        required=False,
+        help_text="One PROVIDER:MODEL a line, asked in this order when the model above is not"
+        " there, does not answer or takes no more requests.",
     )
     system_prompt = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 14, "cols": 90, "dir": "auto"}),
@@ -71,6 +80,18 @@ class AgentForm(forms.ModelForm[Agent]):
         if model and not (provider and colon and name):
             raise forms.ValidationError("Name the provider too, such as openai:gpt-5.")
         return model
+
+    def clean_fallback_models(self) -> str:
+        """One model a line. Raises ValidationError for one that does not name its provider."""
+        names = list(dict.fromkeys(str(self.cleaned_data["fallback_models"]).split()))
+        for name in names:
+            if len(name) > 128 or not all(name.partition(":")):
+                raise forms.ValidationError(
+                    f"Write {name[:50]!r} with its provider, such as openai:gpt-5."
+                )
+        if len(names) > MAX_FALLBACKS:
+            raise forms.ValidationError(f"Name at most {MAX_FALLBACKS} models.")
+        return "\n".join(names)
 
     def clean(self) -> dict[str, Any] | None:
         """Raises ValidationError where somebody saved a version since this form was opened."""
@@ -197,7 +218,15 @@ class AgentVersionAdmin(KeysetAdmin[AgentVersion]):
         (None, {"fields": ("agent", "number", "author", "at")}),
         (
             "Content",
-            {"fields": ("model_used", "prompt_text", "temperature", "max_output_tokens")},
+            {
+                "fields": (
+                    "model_used",
+                    "fallbacks",
+                    "prompt_text",
+                    "temperature",
+                    "max_output_tokens",
+                )
+            },
         ),
     )
 
@@ -216,6 +245,11 @@ class AgentVersionAdmin(KeysetAdmin[AgentVersion]):
     @admin.display(description="model")
     def model_used(self, version: AgentVersion) -> SafeString:
         return cells.value(version.model or "the site's default")
+
+    @admin.display(description="fallback models")
+    def fallbacks(self, version: AgentVersion) -> SafeString | str:
+        names = version.fallback_models.split()
+        return cells.value(", ".join(names)) if names else cells.NOTHING
 
     @admin.display(description="system prompt")
     def prompt_text(self, version: AgentVersion) -> SafeString:

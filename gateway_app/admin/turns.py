@@ -109,8 +109,9 @@ class TurnAdmin(KeysetAdmin[Turn]):
             "Model",
             {
                 "fields": (
-                    "model", "finish", "cached_cell", "input_tokens",
-                    "cached_tokens", "output_tokens", "cost", "first_token", "whole_turn",
+                    "model", "fallback_from", "finish", "cached_cell", "input_tokens",
+                    "cached_tokens", "cache_write_tokens", "output_tokens", "cost", "first_token",
+                    "whole_turn",
                 )
             },
         ),

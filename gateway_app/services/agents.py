@@ -31,6 +31,7 @@ def create_agent(
     temperature: float | None,
     max_output_tokens: int | None,
     created_by_id: int | None,
+    fallback_models: str = "",
 ) -> Agent:
     """A new agent stands with its version 1. Raises IntegrityError for a slug that is taken."""
     with transaction.atomic():
@@ -42,6 +43,7 @@ def create_agent(
             system_prompt=system_prompt,
             temperature=temperature,
             max_output_tokens=max_output_tokens,
+            fallback_models=fallback_models,
             created_by_id=created_by_id,
         )
     return agent
@@ -69,6 +71,7 @@ def save_agent_version(
     temperature: float | None,
     max_output_tokens: int | None,
     created_by_id: int | None,
+    fallback_models: str = "",
 ) -> AgentVersion:
     """Makes the agent's next version, unless nothing differs from the current one.
 
@@ -82,6 +85,7 @@ def save_agent_version(
             "system_prompt": system_prompt,
             "temperature": temperature,
             "max_output_tokens": max_output_tokens,
+            "fallback_models": fallback_models,
         }
         if current and all(getattr(current, name) == value for name, value in values.items()):
             return current

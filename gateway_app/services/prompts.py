@@ -17,6 +17,8 @@ class FrozenConfig:
     model: str
     prompt: Prompt
     settings: RequestSettings
+    fallbacks: tuple[str, ...] = ()
+    """The models to ask, in this order, when `model` cannot be had."""
 
 
 def freeze_prompt(config: tuple[str, int, str, str]) -> FrozenConfig:
@@ -43,6 +45,7 @@ def read_frozen(config: tuple[str, int, str, str]) -> FrozenConfig:
         frozen.model,
         Prompt(prompt.hash, prompt.system_prompt, prompt.tool_schemas),
         frozen.settings,
+        frozen.fallbacks,
     )
 
 
@@ -60,4 +63,5 @@ def _frozen(version: AgentVersion, config: tuple[str, int, str, str], tools: str
         model=config[2] or version.model,
         prompt=Prompt(config[3], version.system_prompt, tools),
         settings=RequestSettings(version.temperature, version.max_output_tokens),
+        fallbacks=tuple(version.fallback_models.split()),
     )

@@ -39,12 +39,14 @@ class TurnRecord:
     worst_verdict: str | None = None
     worst_reason: str | None = None
     model: str | None = None
+    fallback_from: str | None = None
     finish: str | None = None
     error_code: str | None = None
     error_message: str | None = None
     input_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
+    cache_write_tokens: int | None = None
     context_tokens: int | None = None
     cost_usd: Any = None
     ttft_ms: int | None = None

@@ -113,6 +113,7 @@ def usage_of(record: TurnRecord) -> dict[str, Any] | None:
         "inputTokens": record.input_tokens,
         "outputTokens": record.output_tokens,
         "cachedInputTokens": record.cached_tokens,
+        "cacheWriteInputTokens": record.cache_write_tokens,
     }
     if record.input_tokens is None and record.output_tokens is None:
         return None
@@ -128,6 +129,10 @@ def _terminal(run: RunLease, record: TurnRecord, ending: Ending) -> bytes:
             "baseline": record.baseline,
             "revision": record.revision,
         }
+    if record.model:
+        facts["model"] = record.model
+    if record.fallback_from:
+        facts["fallbackFrom"] = record.fallback_from
     if record.ttft_ms is not None:
         facts["ttftMs"] = record.ttft_ms
     facts["durationMs"] = record.duration_ms

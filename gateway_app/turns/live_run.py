@@ -1,9 +1,11 @@
 """One run in flight: the agent's port to the guard, the log and the transcript."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
+from decimal import Decimal
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import DatabaseError
@@ -16,15 +18,18 @@ from gateway_app.context_window import refuse_overfull
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_log import EventLog, reasoning_content, text_content
 from gateway_app.profiles import Profiles
-from gateway_app.providers.base import Delta, ModelRequest, Provider, Usage
+from gateway_app.providers.base import Delta, ModelRequest, Provider, ProviderError, Usage
 from gateway_app.selectors.sessions import read_unannounced
 from gateway_app.services.runs import RunWrite, RunWritten, TurnRecord, read_sent, write_run
 from gateway_app.services.turns import RunLease
 from gateway_app.subscriptions import Hub
+from gateway_app.turns.fallback import ModelChoice
 from sessions_app.fields import dump_json
 from sessions_app.models import new_id
 from sessions_app.selectors import read_clock
 from sessions_app.transcript import NewMessage
+
+logger: Final = logging.getLogger(__name__)
 
 _WORSE = list(Verdict)
 
@@ -38,6 +43,7 @@ class LiveRun:
         *,
         lanes: DatabaseLanes,
         cache: AgentCache,
+        fallback_cache: AgentCache,
         log: EventLog,
         hub: Hub,
         profiles: Profiles,
@@ -54,6 +60,9 @@ class LiveRun:
         self._provider: Provider | None = None
         self._writing: asyncio.Future[RunWritten] | None = None
         self._lanes, self._cache, self._hub, self._profiles = lanes, cache, hub, profiles
+        self._fallback_cache = fallback_cache
+        self._choice = ModelChoice()
+        self._costs: list[Decimal | None] = []
 
     def stop(self, why: str) -> None:
         """Ends the model request. `why` is stopped, fenced, storage or draining; the first wins."""
@@ -78,16 +87,17 @@ class LiveRun:
 
     async def next_request(self) -> ModelRequest:
         while True:
-            profile, provider = await self._profiles.get(self._config, self.run.frozen)
+            choice = self._choice.index
+            profile, provider = await self._profiles.get(self._config, self.run.frozen, choice)
             self.profile, self._provider = profile, provider
             try:
                 guarded = await self._lanes.read(
-                    self._cache.guard,
+                    (self._fallback_cache if choice else self._cache).guard,
                     self.run.session_id,
                     profile,
                     block=self.run.block,
                     generation=self.run.generation,
-                    last_sent=_no_record if self.run.first_turn else read_sent,
+                    last_sent=_no_record if self.run.first_turn or choice else read_sent,
                 )
             except ConfigChanged:
                 clock = await self._lanes.read(read_clock, self.run.session_id)
@@ -134,6 +144,19 @@ class LiveRun:
             record.context_tokens = usage.input_tokens
         record.cached_tokens = _plus(record.cached_tokens, usage.cached_tokens)
         record.output_tokens = _plus(record.output_tokens, usage.output_tokens)
+        record.cache_write_tokens = _plus(record.cache_write_tokens, usage.cache_write_tokens)
+        assert self.profile is not None
+        self._costs.append(self._profiles.cost_usd(self.profile, usage))
+
+    async def fall_back(self, error: ProviderError) -> ProviderError | None:
+        frozen = await self._profiles.frozen(self._config, self.run.frozen)
+        failed = self.record.model or frozen.model
+        final = self._choice.next(error, len(frozen.fallbacks))
+        if final is None:
+            self.record.fallback_from = self.record.fallback_from or failed or "default"
+            logger.info("A fallback model is asked", extra={"turn": self.run.turn_id,
+                        "session": self.run.session_id, "code": error.code})  # fmt: skip
+        return final
 
     async def call_tool(self, call: ToolCall) -> ToolResult:
         return ToolResult(call.id, f"There is no tool {call.name!r}.", error=True)
@@ -207,11 +230,22 @@ class LiveRun:
         self._hub.publish(written.logged)
         return written
 
+    @property
+    def cost_usd(self) -> Decimal | None:
+        """What the run's requests cost together; None: one's price is not known."""
+        known = [cost for cost in self._costs if cost is not None]
+        return sum(known, Decimal()) if known and len(known) == len(self._costs) else None
+
     def _remember(self, guarded: GuardedRequest, profile: Profile) -> None:
-        """The first request's verdict and the worst later one, and the last request's record."""
+        """The first request's verdict and the worst later one, and the last request's record.
+
+        Those of a fallback are its own: what the agent's model was sent stays what it was.
+        """
         record = self.record
-        record.sent = guarded.record
         record.model = f"{profile.provider}:{profile.model}"
+        if self._choice.index:
+            return
+        record.sent = guarded.record
         if record.verdict is None:
             record.verdict, record.reason = guarded.verdict.value, guarded.reason.value
             record.baseline, record.revision = guarded.baseline, guarded.revision
@@ -221,6 +255,8 @@ class LiveRun:
 
     async def _announce(self, guarded: GuardedRequest) -> None:
         """Tells clients of rows that nobody announced: raw writers cannot."""
+        if self._choice.index:
+            return  # its cache is nobody's receiver: what is news to it is none to clients
         if guarded.news:
             shapes = await self._lanes.read(
                 read_unannounced, session_id=self.run.session_id, message_ids=guarded.news

@@ -18,7 +18,7 @@ from gateway_app.errors import Draining
 from gateway_app.event_log import EventLog
 from gateway_app.inbound import Inbound
 from gateway_app.profiles import Profiles
-from gateway_app.providers.base import ProviderError, Usage
+from gateway_app.providers.base import ProviderError
 from gateway_app.providers.registry import Providers
 from gateway_app.services.runs import RunWrite, RunWritten
 from gateway_app.services.turns import Accepted, RunLease, accept_turn, start_next_turn
@@ -56,6 +56,11 @@ class TurnRunner:
         self._lanes, self._cache, self._log, self._hub = lanes, cache, log, hub
         self._providers, self._config = providers, config
         self._profiles = Profiles(lanes, providers)
+        self._fallback_cache = AgentCache(
+            entries=config.fallback_cache_entries,
+            idle_s=config.cache_idle_s,
+            size_bytes=config.fallback_cache_bytes,
+        )
         self._tasks: set[asyncio.Task[Any]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -113,6 +118,7 @@ class TurnRunner:
             run,
             lanes=self._lanes,
             cache=self._cache,
+            fallback_cache=self._fallback_cache,
             log=self._log,
             hub=self._hub,
             profiles=self._profiles,
@@ -203,7 +209,7 @@ class TurnRunner:
         return Ending("completed")
 
     async def _finish(self, live: LiveRun, ending: Ending) -> None:
-        self._price(live)
+        live.record.cost_usd = live.cost_usd
         write = ending_write(live, ending, None if self.draining else self.lease_owner)
         try:
             written = await self._store_end(live, write)
@@ -234,13 +240,6 @@ class TurnRunner:
                     )
             tries += 1
             await asyncio.sleep(self._config.storage_retry_s)
-
-    def _price(self, live: LiveRun) -> None:
-        record, profile = live.record, live.profile
-        if profile is None or record.input_tokens is None:
-            return
-        usage = Usage(record.input_tokens, record.cached_tokens, record.output_tokens)
-        record.cost_usd = self._providers.cost_usd(profile.provider, profile.model, usage)
 
 
 def _facts(run: RunLease) -> dict[str, object]:

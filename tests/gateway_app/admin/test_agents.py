@@ -24,6 +24,7 @@ def form(agent: Agent, **changes: object) -> dict[str, object]:
     sent = {
         "name": agent.name,
         "model": version.model,
+        "fallback_models": version.fallback_models.replace("\n", "\r\n"),
         "system_prompt": version.system_prompt.replace("\n", "\r\n"),
         "temperature": version.temperature or "",
         "max_output_tokens": version.max_output_tokens or "",
@@ -84,11 +85,23 @@ def test_it_refuses_an_edit_of_a_version_that_is_no_longer_current(ops_client, a
     [
         {"model": "gpt-5"}, {"model": "openai:"}, {"model": ":gpt-5"}, {"temperature": "3"},
         {"max_output_tokens": "0"}, {"name": ""}, {"system_prompt": "a\0b"},
+        {"fallback_models": "gpt-5"}, {"fallback_models": "openai:"},
+        {"fallback_models": " ".join(f"openai:m{n}" for n in range(6))},
     ],
 )  # fmt: skip
 def test_it_refuses_what_no_model_could_use(ops_client, agent, changes):
     assert save(ops_client, agent, **changes).status_code == 200
     assert numbers(agent) == [1]
+
+
+def test_it_takes_fallback_models_in_their_order(ops_client, agent):
+    asked = "anthropic:claude-x\r\n local:smollm2\r\n\r\nanthropic:claude-x"
+    assert save(ops_client, agent, fallback_models=asked).status_code == 302
+    version = agent.versions.latest("number")
+    assert version.fallback_models == "anthropic:claude-x\nlocal:smollm2"
+    agent.refresh_from_db()
+    assert save(ops_client, agent).status_code == 302
+    assert len(numbers(agent)) == 2
 
 
 def test_it_adds_an_agent_with_its_first_version(ops_client, operator):
