@@ -24,7 +24,7 @@ from gateway_app.subscriptions import Hub
 from gateway_app.turns.heartbeat import Heartbeat, new_lease_owner
 from gateway_app.turns.presence import PresenceBeat
 from gateway_app.turns.runner import TurnRunner
-from gateway_app.wakeups import WakeUps
+from gateway_app.wakeups import Ears, WakeUps
 
 logger: Final = logging.getLogger(__name__)
 
@@ -32,16 +32,14 @@ logger: Final = logging.getLogger(__name__)
 class PublishingHub(Hub):
     """A hub that also wakes other processes and tells lists."""
 
-    def __init__(self, news: SessionNews) -> None:
+    def __init__(self, wakeups: WakeUps, news: SessionNews) -> None:
         super().__init__()
-        self._news = news
-        self.wakeups: WakeUps | None = None
+        self._wakeups, self._news = wakeups, news
 
     def publish(self, batches: Iterable[LoggedEvents]) -> None:
         batches = list(batches)
         super().publish(batches)
-        if self.wakeups is not None:
-            self.wakeups.tell(batches)
+        self._wakeups.tell_events(batches)
         self._news.look(batches)
 
 
@@ -56,7 +54,17 @@ class GatewayHost:
         self.lanes = DatabaseLanes(readers=config.reader_threads, postgres=config.postgres_threads)
         self._watch = SocketWatch(self.connections, self.lanes, config)
         self.news = SessionNews(self.connections, self.lanes, config)
-        self.hub = PublishingHub(self.news)
+        self.wakeups = WakeUps(
+            Ears(
+                events=lambda session_id, seq: self.hub.note(session_id, seq),
+                listed=self.news.note_elsewhere,
+                stop=lambda turn_id, generation: self.runner.stop(turn_id, generation),
+                work=lambda: self._heartbeat.hurry(),
+                revoked=self._watch.check_now,
+            ),
+            self.lease_owner,
+        )
+        self.hub = PublishingHub(self.wakeups, self.news)
         self.cache = AgentCache(
             entries=config.cache_entries,
             idle_s=config.cache_idle_s,
@@ -70,9 +78,11 @@ class GatewayHost:
             log=self.log,
             hub=self.hub,
             providers=self.providers,
+            wakeups=self.wakeups,
             config=config,
             lease_owner=self.lease_owner,
         )
+        self._heartbeat = Heartbeat(self.runner, self.lanes, self.hub, config)
         self._presence = PresenceBeat(self.lanes, self.cache, config, self.lease_owner)
         self._tasks: list[asyncio.Task[Any]] = []
         self._started: asyncio.Task[None] | None = None
@@ -98,15 +108,13 @@ class GatewayHost:
             await asyncio.to_thread(self.lanes.close)
             raise
         register_cache(self.cache)
-        self.hub.wakeups = WakeUps(self.hub, self.lease_owner, self.news.note_elsewhere)
-        self.hub.wakeups.start()
-        self.news.start(self.hub.wakeups)
+        self.wakeups.start()
+        self.news.start(self.wakeups)
         register_lists(self.news)
         self.log.start()
-        heartbeat = Heartbeat(self.runner, self.lanes, self.hub, self.config)
-        await heartbeat.recover_at_start(leased)
+        await self._heartbeat.recover_at_start(leased)
         housekeeping = Housekeeping(self.lanes, self.cache, self.config, self.lease_owner)
-        self._spawn(heartbeat.run())
+        self._spawn(self._heartbeat.run())
         self._spawn(self._poll())
         self._spawn(self.news.tell_forever())
         self._spawn(self._watch.look_forever())
@@ -128,6 +136,7 @@ class GatewayHost:
             left = list(self.runner.live)
             await self.runner.aclose()
             await self.lanes.write(release_runs, turn_ids=left, lease_owner=self.lease_owner)
+            self.wakeups.tell_work()
         for connection in list(self.connections):
             await connection.close(RESTART)
 
@@ -140,8 +149,7 @@ class GatewayHost:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._watch.aclose()
         await self.log.aclose()
-        if self.hub.wakeups is not None:
-            await self.hub.wakeups.aclose()
+        await self.wakeups.aclose()
         await self.providers.aclose()
         await self._presence.aclose()
         await asyncio.to_thread(self.lanes.close)

@@ -254,7 +254,7 @@ async def turn_stop(connection: Caller, command: protocol.TurnStop) -> Result:
     )
     connection.host.hub.publish(stopped.logged)
     if stopped.running:
-        connection.host.runner.stop(*stopped.running)
+        connection.host.runner.order_stop(*stopped.running)
     return {}
 
 
@@ -286,7 +286,7 @@ async def _change_queue(
     )
     connection.host.hub.publish([changed.logged])
     if changed.stopping:
-        connection.host.runner.stop(*changed.stopping)
+        connection.host.runner.order_stop(*changed.stopping)
     return {"queue": changed.queue}
 
 

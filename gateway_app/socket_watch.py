@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from math import inf
 from time import monotonic
 from typing import Any, Final, Protocol
 
@@ -53,6 +54,7 @@ class SocketWatch:
     ) -> None:
         self._sockets, self._lanes, self._config = sockets, lanes, config
         self._leaving: set[asyncio.Task[None]] = set()
+        self._due = asyncio.Event()
 
     async def look_forever(self) -> None:
         """Pings, and closes who is silent at first or stays behind."""
@@ -62,10 +64,20 @@ class SocketWatch:
             for one in list(self._sockets):
                 self._look(one, now)
 
+    def check_now(self, user_id: int) -> None:
+        """This person's sockets are checked at once: their credentials may have changed."""
+        for one in self._sockets:
+            if one.user_id == user_id:
+                one.checked_at = -inf
+        self._due.set()
+
     async def authorise_forever(self) -> None:
         """Closes whose login or token does not hold any more."""
         while True:
-            await asyncio.sleep(_EVERY_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_EVERY_S):
+                    await self._due.wait()
+            self._due.clear()
             since = monotonic() - self._config.reauthorise_s
             due = [one for one in self._sockets if one.checked_at <= since]
             for start in range(0, len(due), _BATCH):

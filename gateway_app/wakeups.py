@@ -1,13 +1,14 @@
-"""Wake-ups between processes: "the log of these sessions reaches so far", "these stand otherwise in
-lists". Any may be lost.
+"""News between processes: what to look at, never what is there. Any of it may be lost.
 
-One message a flush for the whole process, over the channel layer; a slow poll heals what is lost.
-With the in-memory layer there is nobody to wake.
+A wake-up says which sessions have new events, which run is to stop, that a turn waits for somebody
+to run it, whose credentials changed, or what stands otherwise in lists. Whoever hears it looks into the database; slow polls heal
+what was not heard. With the in-memory layer there is nobody to wake.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -15,23 +16,42 @@ from channels.layers import InMemoryChannelLayer, get_channel_layer
 from redis.exceptions import RedisError
 
 from gateway_app.event_store import LoggedEvents
-from gateway_app.subscriptions import Hub
 
 logger: Final = logging.getLogger(__name__)
 
 _GROUP: Final = "hermes.wakeups"
 _PER_MESSAGE: Final = 100
+_PATIENCE_S: Final = 5
+_REST_S: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ears:
+    """What a process does with the news of others; each is called on its event loop."""
+
+    events: Callable[[UUID, int], object]
+    """(session, the last seq of its log)"""
+    stop: Callable[[UUID, int], object]
+    """(turn, run generation)"""
+    work: Callable[[], object]
+    revoked: Callable[[int], object]
+    """(user id)"""
+    listed: Callable[[UUID], object]
+    """(session)"""
 
 
 class WakeUps:
     """Sends this process's wake-ups and takes those of others."""
 
-    def __init__(self, hub: Hub, sender: str, on_listed: Callable[[UUID], None]) -> None:
-        self._hub, self._sender, self._on_listed = hub, sender, on_listed
+    def __init__(self, ears: Ears, sender: str) -> None:
+        self._ears, self._sender = ears, sender
         layer = get_channel_layer()
         self._layer: Any = None if isinstance(layer, InMemoryChannelLayer) else layer
-        self._pending: dict[str, int] = {}
+        self._seqs: dict[str, int] = {}
         self._listed: set[str] = set()
+        self._stops: list[tuple[str, int]] = []
+        self._revoked: set[int] = set()
+        self._work = False
         self._wanted = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -43,19 +63,21 @@ class WakeUps:
             ]
 
     async def aclose(self) -> None:
+        """What was told last is sent; then nothing is sent or heard any more."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            await self._send()
         if self._layer is not None and hasattr(self._layer, "flush"):
             await self._layer.flush()
 
-    def tell(self, batches: Iterable[LoggedEvents]) -> None:
+    def tell_events(self, batches: Iterable[LoggedEvents]) -> None:
         """Other processes will hear of these events."""
-        if self._layer is None:
-            return
-        for logged in batches:
-            self._pending[str(logged.session_id)] = logged.last_seq
-        self._wanted.set()
+        if self._layer is not None:
+            for logged in batches:
+                self._seqs[str(logged.session_id)] = logged.last_seq
+            self._wanted.set()
 
     def tell_listed(self, session_ids: Iterable[UUID]) -> None:
         """Other processes will read again what lists say of these sessions."""
@@ -63,23 +85,49 @@ class WakeUps:
             self._listed.update(map(str, session_ids))
             self._wanted.set()
 
+    def tell_stop(self, turn_id: UUID, generation: int) -> None:
+        """Whoever has this run will read its orders at once."""
+        if self._layer is not None:
+            self._stops.append((str(turn_id), generation))
+            self._wanted.set()
+
+    def tell_work(self) -> None:
+        """Whoever runs turns will look for those that wait or were left."""
+        if self._layer is not None:
+            self._work = True
+            self._wanted.set()
+
+    def tell_revoked(self, user_id: int) -> None:
+        """Every process will check this person's sockets at once."""
+        if self._layer is not None:
+            self._revoked.add(user_id)
+            self._wanted.set()
+
     async def _send_forever(self) -> None:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
-            pending, self._pending = list(self._pending.items()), {}
-            listed, self._listed = list(self._listed), set()
-            for start in range(0, max(len(pending), len(listed)), _PER_MESSAGE):
-                message = {
-                    "type": "hermes.wakeup",
-                    "from": self._sender,
-                    "seqs": dict(pending[start : start + _PER_MESSAGE]),
-                    "listed": listed[start : start + _PER_MESSAGE],
-                }
-                try:
+            await self._send()
+
+    async def _send(self) -> None:
+        for message in self._messages():
+            try:
+                async with asyncio.timeout(_PATIENCE_S):
                     await self._layer.group_send(_GROUP, message)
-                except (OSError, RedisError):
-                    logger.warning("A wake-up could not be sent")
+            except (OSError, RedisError):
+                logger.warning("A wake-up could not be sent")
+
+    def _messages(self) -> list[dict[str, Any]]:
+        """Everything that waits to be told."""
+        seqs, self._seqs = list(self._seqs.items()), {}
+        listed, self._listed = list(self._listed), set()
+        urgent = {"stops": self._stops, "work": self._work, "revoked": sorted(self._revoked)}
+        self._stops, self._work, self._revoked = [], False, set()
+        news: list[dict[str, Any]] = [urgent] if any(urgent.values()) else []
+        for start in range(0, max(len(seqs), len(listed)), _PER_MESSAGE):
+            end = start + _PER_MESSAGE
+            news.append({"seqs": dict(seqs[start:end]), "listed": listed[start:end]})
+        return [{"type": "hermes.wakeup", "from": self._sender, **one} for one in news]
 
     async def _receive_forever(self) -> None:
         while True:
@@ -90,12 +138,18 @@ class WakeUps:
                     self._take(await self._layer.receive(channel))
             except (OSError, RedisError):
                 logger.warning("The channel layer is away; trying again")
-                await asyncio.sleep(1)
+                await asyncio.sleep(_REST_S)
 
     def _take(self, message: dict[str, Any]) -> None:
         if message.get("from") == self._sender:
             return
         for session_id, seq in message.get("seqs", {}).items():
-            self._hub.note(UUID(session_id), seq)
+            self._ears.events(UUID(session_id), seq)
         for session_id in message.get("listed", ()):
-            self._on_listed(UUID(session_id))
+            self._ears.listed(UUID(session_id))
+        for turn_id, generation in message.get("stops", ()):
+            self._ears.stop(UUID(turn_id), generation)
+        for user_id in message.get("revoked", ()):
+            self._ears.revoked(user_id)
+        if message.get("work"):
+            self._ears.work()

@@ -36,10 +36,10 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    "channels",
     "hermes_site.apps.SiteConfig",
     "sessions_app.apps.SessionsConfig",
     "gateway_app.apps.GatewayAppConfig",
+    "channels",  # after ours: of two commands of one name the first app's counts (runworker)
 ]
 MIDDLEWARE = [
     "hermes_site.middleware.ApiErrorsMiddleware",

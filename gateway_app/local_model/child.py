@@ -27,6 +27,7 @@ CHECK_S: Final = 15.0
 """How often the child's health is asked for, and how long it may take to answer."""
 MISSES: Final = 3
 """So many silent checks in a row end a child."""
+ASKED_EVERY_S: Final = 0.2
 BACKOFF_S: Final = 0.5
 MAX_BACKOFF_S: Final = 30.0
 STEADY_S: Final = 60.0
@@ -43,7 +44,9 @@ class LocalModelChild:
     since it reads the stdin that only the owner's life keeps open.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, when_asked: bool = False) -> None:
+        """`when_asked`: the first child waits for the first connection."""
+        self._when_asked = when_asked
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._listener: socket.socket | None = None
@@ -112,6 +115,9 @@ class LocalModelChild:
     def _keep(self, listener: socket.socket) -> None:
         """The keeper thread: one child after another, with pauses that grow while they fail."""
         pause_s = BACKOFF_S
+        while self._when_asked and not self._closing.is_set():
+            if select.select([listener], [], [], ASKED_EVERY_S)[0]:
+                break
         while not self._closing.is_set():
             began = time.monotonic()
             try:

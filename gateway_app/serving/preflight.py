@@ -26,12 +26,12 @@ def is_loopback(address: str) -> bool:
 def check_options(*, address: str, workers: int) -> None:
     """The configuration fits the address it is to be served at."""
     env = settings.ENVIRONMENT
-    if workers != 1:
-        raise CommandError("This version serves from one process. Leave --workers at 1.")
+    if workers < 1:
+        raise CommandError(f"{workers} workers serve nothing. Set --workers to 1 or more.")
+    if workers > 1:
+        need_redis("Several workers tell each other over Redis what is new in a conversation.")
     if env.turns != "inline":
-        raise CommandError(
-            "This version runs turns in the serving process only. Set HERMES_TURNS to inline."
-        )
+        need_redis("Turns that run in other processes are announced over Redis.")
     if is_loopback(address):
         return
     if "*" in settings.ALLOWED_HOSTS:
@@ -43,6 +43,14 @@ def check_options(*, address: str, workers: int) -> None:
         raise CommandError(
             f"SECRET_KEY must be set to serve at the public address {address}. Set it to a long"
             " random text that stays the same."
+        )
+
+
+def need_redis(why: str) -> None:
+    """Raises CommandError where there is no channel layer between processes."""
+    if settings.ENVIRONMENT.redis_url is None:
+        raise CommandError(
+            f"{why} Set REDIS_URL, or serve from one process: --workers 1 and HERMES_TURNS=inline."
         )
 
 

@@ -5,6 +5,7 @@ from daphne.server import Server as Daphne  # isort: skip  (first: it installs t
 import asyncio
 import logging
 import signal
+import socket
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -83,6 +84,7 @@ class Server(Daphne):
         config: GatewayConfig,
         announce: Callable[[int], None],
         say: Callable[[str], None],
+        listener: socket.socket | None = None,
     ) -> None:
         super().__init__(
             application,
@@ -97,6 +99,9 @@ class Server(Daphne):
             verbosity=0,
             ready_callable=self._prepare,
         )
+        self.listener = listener
+        if listener is not None:  # adopted below: Daphne's words for a descriptor know no IPv6
+            self.endpoints: list[str] = []
         self.address = f"{address}:{port}"
         self.config = config
         self.announce = announce
@@ -104,10 +109,17 @@ class Server(Daphne):
         self.ports: list[Any] = []
         self.failure: str | None = None
         self.stopping = False
+        self.loop: asyncio.AbstractEventLoop = reactor._asyncioEventloop
 
     def _prepare(self) -> None:
         """Runs when the ports are bound and the reactor does not turn yet."""
         self.ws_factory.protocol = Socket
+        if self.listener is not None:
+            adopted = reactor.adoptStreamPort(
+                self.listener.fileno(), self.listener.family, self.http_factory
+            )
+            self.listener.close()  # the reactor has one of its own
+            self.listen_success(adopted)
         loop = asyncio.get_event_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -150,6 +162,10 @@ class Server(Daphne):
         if not self.stopping:
             self.stopping = True
             super().stop()
+
+    def stop_soon(self) -> None:
+        """`stop`, from another thread."""
+        self.loop.call_soon_threadsafe(self.stop)
 
     def kill_all_applications(self) -> defer.Deferred[None]:
         """Daphne's last act before the reactor ends, which waits for it: the drain."""

@@ -5,6 +5,7 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from time import monotonic
 from uuid import UUID
 
@@ -51,18 +52,26 @@ class Heartbeat:
     ) -> None:
         self._runner, self._lanes, self._hub, self._config = runner, lanes, hub, config
         self._renewed_at = monotonic()
+        self._hurried = asyncio.Event()
         self._broken: set[UUID] = set()
 
     async def run(self) -> None:
         """Beats for ever; a database that is away is waited for."""
         while True:
-            await asyncio.sleep(self._config.heartbeat_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._config.heartbeat_s):
+                    await self._hurried.wait()
+            self._hurried.clear()
             try:
                 await self.beat()
             except DatabaseError:
                 logger.warning("The heartbeat could not reach the database")
             except Exception:  # without its beat every turn of this process would lose its lease
                 logger.exception("A heartbeat broke off")
+
+    def hurry(self) -> None:
+        """The next beat is now: somebody left a turn, or let one wait for whoever takes it."""
+        self._hurried.set()
 
     async def beat(self) -> None:
         """One beat: orders, leases, orphans, turns that wait without anyone to start them."""

@@ -25,6 +25,7 @@ from gateway_app.services.turns import Accepted, RunLease, accept_turn, start_ne
 from gateway_app.subscriptions import Hub
 from gateway_app.turns.ending import AWAY, Ending, ending_write, unstored_write
 from gateway_app.turns.live_run import LiveRun
+from gateway_app.wakeups import WakeUps
 from sessions_app import database as db
 from sessions_app.errors import RunFenced, SessionError
 
@@ -47,6 +48,7 @@ class TurnRunner:
         log: EventLog,
         hub: Hub,
         providers: Providers,
+        wakeups: WakeUps,
         config: GatewayConfig,
         lease_owner: str,
     ) -> None:
@@ -54,7 +56,7 @@ class TurnRunner:
         self.draining = False
         self.live: dict[UUID, LiveRun] = {}
         self._lanes, self._cache, self._log, self._hub = lanes, cache, log, hub
-        self._providers, self._config = providers, config
+        self._providers, self._wakeups, self._config = providers, wakeups, config
         self._profiles = Profiles(lanes, providers)
         self._fallback_cache = AgentCache(
             entries=config.fallback_cache_entries,
@@ -84,11 +86,13 @@ class TurnRunner:
         )
         self._hub.publish(accepted.logged)
         if accepted.stopping is not None:
-            self.stop(*accepted.stopping)
+            self.order_stop(*accepted.stopping)
         if accepted.run is not None:
             self.launch(accepted.run)
-        elif accepted.startable:
+        elif accepted.startable and self._config.turns == "inline":
             await self._start_next(accepted.session_id)
+        elif accepted.startable:
+            self._wakeups.tell_work()
         return accepted
 
     async def start_next(self, session_id: UUID) -> bool:
@@ -134,6 +138,11 @@ class TurnRunner:
             return False
         live.stop(why)
         return True
+
+    def order_stop(self, turn_id: UUID, generation: int) -> None:
+        """Ends a run whose stop is recorded, wherever it is."""
+        if not self.stop(turn_id, generation):
+            self._wakeups.tell_stop(turn_id, generation)
 
     async def wait_idle(self, limit_s: float) -> bool:
         """Waits until nothing runs here; False if something still does after `limit_s`."""
@@ -220,6 +229,8 @@ class TurnRunner:
             written = await self._store_end(live, unstored_write(live, write))
         if written.next_run is not None:
             self.launch(written.next_run)
+        elif self.draining:
+            self._wakeups.tell_work()
 
     async def _store_end(self, live: LiveRun, write: RunWrite) -> RunWritten:
         """The run's last transaction; while the database is away it waits here, lease and all.

@@ -1,5 +1,6 @@
 """`manage.py serve`: the whole product in one process."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,8 +17,10 @@ from gateway_app.providers.registry import Providers
 from gateway_app.serving import preflight
 from gateway_app.serving.catalogues import compile_if_stale
 from gateway_app.serving.first_start import ensure_admin, login_address
+from gateway_app.serving.group import WorkerGroup
 from gateway_app.serving.locks import ServingLock
 from gateway_app.serving.server import Server
+from gateway_app.serving.shared_model import shared_local_model
 from gateway_app.serving.static_files import collect_if_stale
 
 
@@ -43,17 +46,46 @@ class Command(BaseCommand):
             newcomer = ensure_admin(settings.ENVIRONMENT.admin_password)
             secret = create_login_link(newcomer) if newcomer else None
             connections.close_all()
-            server = Server(
-                import_string(settings.ASGI_APPLICATION),
+
+            def announce(port: int) -> None:
+                self._announce(_base_url(address, port), secret, options["workers"])
+
+            if options["workers"] == 1:
+                failure = self._serve(address, options["port"], announce)
+            else:
+                failure = self._serve_group(address, options, announce, lock)
+        if failure:
+            raise CommandError(failure)
+
+    def _serve(self, address: str, port: int, announce: Callable[[int], None]) -> str | None:
+        server = Server(
+            import_string(settings.ASGI_APPLICATION),
+            address=address,
+            port=port,
+            config=gateway_config(),
+            announce=announce,
+            say=self._say,
+        )
+        server.run()
+        return server.failure
+
+    def _serve_group(
+        self,
+        address: str,
+        options: dict[str, Any],
+        announce: Callable[[int], None],
+        lock: ServingLock,
+    ) -> str | None:
+        with shared_local_model(gateway_config()) as local_url:
+            group = WorkerGroup(
                 address=address,
                 port=options["port"],
-                config=gateway_config(),
-                announce=lambda port: self._announce(_base_url(address, port), secret),
-                say=self._say,
+                count=options["workers"],
+                drain_s=gateway_config().drain_s,
+                local_url=local_url,
+                keep=[lock.file.fileno()] if lock.file else [],
             )
-            server.run()
-        if server.failure:
-            raise CommandError(server.failure)
+            return group.run(announce, self._say)
 
     def _make_ready(self, lock: ServingLock, *, migrate: bool) -> None:
         try:
@@ -66,11 +98,15 @@ class Command(BaseCommand):
         except OSError as exc:
             raise CommandError(f"{exc.filename} cannot be written: {exc.strerror}.") from exc
 
-    def _announce(self, base_url: str, secret: str | None) -> None:
+    def _announce(self, base_url: str, secret: str | None, workers: int) -> None:
         """Says what is served and where; a login link, if there is one, is the last line."""
         database = connection.settings_dict["NAME"]
         layer = "Redis" if settings.ENVIRONMENT.redis_url else "in memory"
         self._say(f"Hermes serves {base_url}")
+        if workers > 1:
+            self._say(f"Workers: {workers}.")
+        if gateway_config().turns == "workers":
+            self._say("Turns run where `manage.py runworker turns` runs, and nowhere else.")
         self._say(f"Model: {_model_name(Providers(gateway_config()).site_default)}.")
         self._say(f"Database: {connection.display_name} {database}. Channel layer: {layer}.")
         if not validate_host(

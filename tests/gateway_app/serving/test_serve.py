@@ -160,8 +160,9 @@ def refused(site: Site, *args: str, **env: str) -> str:
 @pytest.mark.parametrize(
     ("args", "env", "mend"),
     [
-        (["--workers", "2"], {}, "Leave --workers at 1"),
-        ([], {"HERMES_TURNS": "workers"}, "Set HERMES_TURNS to inline"),
+        (["--workers", "0"], {}, "Set --workers to 1 or more"),
+        (["--workers", "2"], {}, "Set REDIS_URL"),
+        ([], {"HERMES_TURNS": "workers"}, "Set REDIS_URL"),
         ([], {"DEBUG": "perhaps"}, "Set it to 0 or 1"),
         ([], {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/none"}, "The database none"),
         ([], {"REDIS_URL": "redis://127.0.0.1:1/0"}, "Check REDIS_URL"),

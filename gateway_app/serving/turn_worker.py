@@ -1,0 +1,26 @@
+"""A process that runs turns and serves nothing: `manage.py runworker turns`."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+
+from gateway_app.config import gateway_config
+from gateway_app.host import GatewayHost, set_host
+
+
+async def run_turns(say: Callable[[str], None]) -> None:
+    """Takes turns up, whoever accepted them, until SIGTERM or SIGINT; then drains."""
+    gateway = GatewayHost(replace(gateway_config(), turns="inline"))
+    set_host(gateway)
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await gateway.start()
+    try:
+        say("Turns run here.")
+        await stop.wait()
+        say(f"Stopping: running answers get up to {gateway.config.drain_s:g} s.")
+        await gateway.drain()
+    finally:
+        await gateway.aclose()
