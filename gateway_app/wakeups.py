@@ -1,8 +1,8 @@
 """News between processes: what to look at, never what is there. Any of it may be lost.
 
-A wake-up says which sessions have new events, which run is to stop, that a turn waits for somebody
-to run it, whose credentials changed, or what stands otherwise in lists. Whoever hears it looks into the database; slow polls heal
-what was not heard. With the in-memory layer there is nobody to wake.
+A wake-up says which sessions have new events or stand otherwise in lists, which run is to stop,
+that a turn waits for somebody to run it, or whose credentials changed. Whoever hears it looks into
+the database; slow polls heal what was not heard. With the in-memory layer there is nobody to wake.
 """
 
 import asyncio
