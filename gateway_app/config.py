@@ -48,6 +48,9 @@ class GatewayConfig:
     lag_close_s: float = 30
     max_open_commands: int = 64
     reauthorise_s: float = 30
+    # files of conversations
+    import_bytes: int = 64 * 1024 * 1024
+    import_line_bytes: int = 8 * 1024 * 1024
     # turns
     max_queued: int = 32
     snapshot_rows: int = 50

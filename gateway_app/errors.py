@@ -4,6 +4,7 @@ GatewayError
 ├── QueueFull              queue_full             too many messages wait already
 ├── IdempotencyMismatch    idempotency_mismatch   the same clientMessageId, another body
 ├── Draining               draining               this process takes no new turns
+├── ImportRefused          invalid_frame          a line of a file that cannot be imported
 └── Unsupported            unsupported            a command or option of a later version
 """
 
@@ -39,3 +40,10 @@ class Draining(GatewayError):
 
 class Unsupported(GatewayError):
     code = "unsupported"
+
+
+class ImportRefused(GatewayError):
+    code = "invalid_frame"
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"Line {line} cannot be imported: {reason}")

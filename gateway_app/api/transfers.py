@@ -1,19 +1,28 @@
 """Export and import: conversations as files."""
 
-from typing import Annotated, Any, Final, Literal
+import asyncio
+from tempfile import TemporaryFile
+from typing import IO, Annotated, Any, Final, Literal
 from uuid import UUID
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Router
 from pydantic import Field
 
 from gateway_app.api import schemas
-from gateway_app.api.answers import ExportResponse
-from gateway_app.api.callers import caller_of
+from gateway_app.api.answers import ExportResponse, json_response
+from gateway_app.api.callers import HttpCaller, caller_of
+from gateway_app.api.errors import ApiError
 from gateway_app.selectors.exports import FORMS, export_own_session
+from gateway_app.services import imports
+from gateway_app.shapes import Shape
+from sessions_app.imports import drop_import
 
 router = Router(tags=["export and import"])
+
+_CHUNK_BYTES: Final = 64 * 1024
+_JSONL: Final = frozenset({"application/x-ndjson", "application/jsonl"})
 
 Form = Annotated[Literal["jsonl", "markdown"], Field()]
 
@@ -40,3 +49,51 @@ async def export_session(
         export_own_session, user_id=caller.user_id, session_id=session_id, form=form
     )
     return ExportResponse(export)
+
+
+@router.post(
+    "/sessions/import",
+    response={201: schemas.OneSession, schemas.ERRORS: schemas.Error},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/x-ndjson": {"schema": {"type": "string"}}},
+        }
+    },
+)
+async def import_session(request: HttpRequest) -> HttpResponse:
+    """A file that was exported as JSONL, as a new session of the caller's. If one of its lines
+    cannot be taken, the answer names it and nothing is imported."""
+    caller = caller_of(request)
+    if request.content_type not in _JSONL:
+        raise ApiError("unsupported", "Send the file as application/x-ndjson.", 415)
+    with TemporaryFile() as file:
+        await asyncio.to_thread(_receive, request, file, caller.host.config.import_bytes)
+        return json_response({"session": await _import(caller, file)}, 201)
+
+
+def _receive(request: HttpRequest, file: IO[bytes], limit_bytes: int) -> None:
+    """The body is in the file. Raises ApiError when it is longer than an import may be."""
+    size_bytes = 0
+    while piece := request.read(_CHUNK_BYTES):
+        size_bytes += len(piece)
+        if size_bytes > limit_bytes:
+            raise ApiError("too_large", f"A file may have {limit_bytes:,} bytes.")
+        file.write(piece)
+
+
+async def _import(caller: HttpCaller, file: IO[bytes]) -> Shape:
+    """As `imports.import_session`, a short write at a time, so that others are not kept waiting."""
+    lanes, user_id = caller.host.lanes, caller.user_id
+    found = await asyncio.to_thread(imports.check_import, file)
+    session_id = await lanes.write(imports.begin, found, user_id)
+    try:
+        writes = imports.batches(found, session_id, user_id)
+        while write := await asyncio.to_thread(next, writes, None):
+            await lanes.write(write)
+        shape, logged = await lanes.write(imports.finish, session_id, user_id)
+    except BaseException:
+        await lanes.write(drop_import, session_id)
+        raise
+    caller.host.hub.publish([logged])
+    return shape

@@ -155,6 +155,7 @@ def _turn_line(turn: Turn) -> Shape:
             "model": turn.model or None,
             "finish": turn.finish or None,
             "usage": usage_shape(turn),
+            "contextTokens": turn.context_tokens,
             "ttftMs": turn.ttft_ms,
             "durationMs": turn.duration_ms,
             "costUsd": cost(turn.cost_usd),

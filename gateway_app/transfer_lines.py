@@ -1,0 +1,148 @@
+"""The lines of an exported conversation, as an import takes them: each is checked by itself."""
+
+import json
+from datetime import datetime
+from typing import IO, Annotated, Any, Final, Literal, NoReturn
+from uuid import UUID
+
+import msgspec
+
+from gateway_app.errors import ImportRefused
+from sessions_app.fields import dump_json
+from sessions_app.models import BLOCK
+
+_STORABLE: Final = r"^[^\x00\ud800-\udfff]*$"
+_LAST_POSITION: Final = 2**53
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Cost = Annotated[float, msgspec.Meta(ge=0, lt=1_000_000)]
+Word = Annotated[str, msgspec.Meta(max_length=24, pattern=r"^[a-z_]*$")]
+Model = Annotated[str, msgspec.Meta(max_length=128, pattern=_STORABLE)]
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class _Line(msgspec.Struct, rename="camel", tag_field="type", kw_only=True):
+    created_at: Time
+
+
+class SessionLine(_Line, tag="session"):
+    format: Literal["hermes.session"]
+    version: Literal[1]
+    title: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    agent: Annotated[str, msgspec.Meta(max_length=64, pattern=_STORABLE)] = ""
+    model: Model = ""
+    pinned: bool = False
+    archived: bool = False
+
+
+class _Usage(msgspec.Struct, rename="camel"):
+    input_tokens: Count | None = None
+    cached_input_tokens: Count | None = None
+    output_tokens: Count | None = None
+
+
+class _Error(msgspec.Struct):
+    code: Annotated[str, msgspec.Meta(max_length=32, pattern=r"^[a-z_]+$")]
+    message: Annotated[str, msgspec.Meta(max_length=500, pattern=_STORABLE)] = ""
+
+
+class TurnLine(_Line, tag="turn"):
+    id: UUID
+    state: Literal["completed", "failed", "stopped", "interrupted"]
+    block: Annotated[int, msgspec.Meta(ge=1, le=_LAST_POSITION // BLOCK)]
+    finished_at: Time
+    model: Model = ""
+    finish: Word = ""
+    usage: _Usage = msgspec.field(default_factory=_Usage)
+    context_tokens: Count | None = None
+    ttft_ms: Count | None = None
+    duration_ms: Count | None = None
+    cost_usd: Cost | None = None
+    retry_of: UUID | None = None
+    error: _Error | None = None
+
+
+class MessageLine(_Line, tag="message"):
+    id: UUID
+    position: Annotated[int, msgspec.Meta(ge=1, le=_LAST_POSITION)]
+    kind: Literal["user", "assistant", "tool", "operator", "notice", "summary"]
+    state: Literal["active", "compacted", "superseded", "branched"]
+    parts: Annotated[list[dict[str, Any]], msgspec.Meta(max_length=10_000)]
+    parent_id: UUID | None = None
+    turn_id: UUID | None = None
+    author: str | None = None
+    finish: Word | None = None
+    feedback: Literal[-1, 0, 1] | None = None
+
+
+class _Text(msgspec.Struct, tag="text", tag_field="type"):
+    text: str
+
+
+class _Reasoning(msgspec.Struct, tag="reasoning", tag_field="type"):
+    text: str
+
+
+class _ToolCall(msgspec.Struct, tag="tool_call", tag_field="type"):
+    id: str
+    name: str
+    arguments: str
+
+
+class _ToolResult(msgspec.Struct, tag="tool_result", tag_field="type"):
+    call_id: str = msgspec.field(name="callId")
+    content: str
+
+
+class _Attachment(msgspec.Struct, tag="attachment", tag_field="type"):
+    name: str
+
+
+_PARTS: Final[dict[str, Any]] = {
+    "user": list[_Text | _Attachment],
+    "assistant": list[_Text | _Reasoning | _ToolCall],
+    "tool": Annotated[list[_ToolResult], msgspec.Meta(min_length=1, max_length=1)],
+}
+AnyLine = SessionLine | TurnLine | MessageLine
+
+
+def read_line(file: IO[bytes], number: int, limit_bytes: int) -> AnyLine | None:
+    """The next line of the file, checked; None at its end. Raises ImportRefused."""
+    raw = file.readline(limit_bytes + 1)
+    if not raw:
+        return None
+    if len(raw) > limit_bytes:
+        raise ImportRefused(number, f"it is longer than {limit_bytes:,} bytes.")
+    try:
+        # not msgspec's own decoder: it refuses the surrogates that JSON text may hold
+        found = json.loads(raw, parse_constant=_no_number)
+        line: AnyLine = msgspec.convert(found, AnyLine)
+        _check_times(line)
+        if isinstance(line, MessageLine):
+            line.parts = _checked_parts(line)
+    except (ValueError, RecursionError, msgspec.ValidationError) as exc:
+        text = "it nests too deep." if isinstance(exc, RecursionError) else str(exc)
+        raise ImportRefused(number, text) from exc
+    return line
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON.")
+
+
+def _check_times(line: AnyLine) -> None:
+    """Every time has a year that each time zone has."""
+    for time in (line.created_at, getattr(line, "finished_at", line.created_at)):
+        if not 1970 <= time.year < 9999:
+            raise ValueError("A time is out of range.")
+
+
+def _checked_parts(line: MessageLine) -> list[dict[str, Any]]:
+    """The parts, which a model can be sent. Files are no part of an export: their names stay."""
+    msgspec.convert(line.parts, _PARTS.get(line.kind, list[_Text]))
+    parts = [
+        {"type": "text", "text": f"[{part['name']}]"} if part["type"] == "attachment" else part
+        for part in line.parts
+    ]
+    dump_json(parts)
+    return parts
