@@ -4,13 +4,17 @@ from dataclasses import dataclass
 
 from django.db.models import Count, Q, Sum
 from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from gateway_app.admin import cells, words
+from gateway_app.admin.agent_pages import compare_url
+from gateway_app.host import host
 from gateway_app.models import Agent, FrozenPrompt, Turn
+from gateway_app.selectors.board import read_baselines
 from sessions_app.models import Session
 
-Fact = tuple[str, SafeString | str]
+Fact = tuple[SafeString | str, SafeString | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,41 +45,71 @@ def _session(session: Session, state: str) -> Section:
     return Section("Session", facts)
 
 
-def _agent(session: Session, agent: Agent | None, *, linked: bool) -> Section:
+def _agent(session: Session, agent: Agent | None, last: Turn | None, *, linked: bool) -> Section:
     name = agent.name if agent else session.agent
     url = reverse("admin:gateway_app_agent_change", args=[agent.pk]) if agent and linked else ""
-    version = f"version {session.agent_version}" if session.agent_version else "not yet fixed"
-    return Section(
-        "Agent",
-        [
-            ("Agent", cells.link(url, name) if url else cells.value(name)),
-            ("Prompt", cells.value(version)),
-            ("Model", cells.value(session.model or "the agent's")),
-        ],
-    )
+    facts: list[Fact] = [
+        ("Agent", cells.link(url, name) if url else cells.value(name)),
+        ("Model", cells.value(session.model or (last.model if last else "") or "the agent's")),
+        ("Prompt", _prompt(session, agent if linked else None)),
+    ]
+    if last and last.context_tokens is not None:
+        facts.append(("Context", cells.value(_context(last.model, last.context_tokens))))
+    return Section("Agent", facts)
 
 
-def _clock(session: Session) -> Section:
-    """The last guard's baseline beside the revision that it met, and how far the clock is now."""
-    last = (
-        Turn.objects.filter(session=session, sent_revision__isnull=False)
-        .defer("content")
-        .order_by("-generation")
-        .first()
-    )
+def _prompt(session: Session, agent: Agent | None) -> SafeString | str:
+    """The version the session keeps, and what changed: to the newest, or by this one."""
+    number = session.agent_version
+    if not number:
+        return cells.value("not yet fixed")
+    version = cells.value(f"version {number}")
+    newest = agent.current_version if agent else number
+    if agent and number < newest:
+        url = compare_url(agent, number, newest)
+        return format_html("{}, {}", version, cells.link(url, f"newest is {newest}"))
+    if agent and number > 1:
+        return format_html(
+            "{}, {}", version, cells.link(compare_url(agent, number - 1, number), "diff")
+        )
+    return version
+
+
+def _context(model: str, tokens: int) -> str:
+    """How full the model's window was at the last request; its size where it is known."""
+    provider, _, name = model.partition(":")
+    window = host().providers.facts(provider, name).window_tokens if name else None
+    if not window:
+        return f"{cells.short_count(tokens)} tokens"
+    return f"{tokens * 100 // window} % of {cells.short_count(window)}"
+
+
+def _behind(revision: int, now: int) -> str:
+    return f"{revision}, {now - revision} behind" if revision < now else f"{revision}, up to date"
+
+
+def _clock(session: Session, last: Turn | None) -> Section:
+    """Where the clock stands, and how far behind it each warm agent and the last request are."""
     facts: list[Fact] = [
         ("Revision", cells.value(str(session.revision))),
         ("Last removal", cells.value(str(session.removed_revision))),
         ("Messages", cells.value(str(session.message_count))),
     ]
+    for name, baseline in read_baselines(session.pk).items():
+        where = format_html("Baseline, {}", cells.owner(name))
+        facts.append((where, cells.value(_behind(baseline, session.revision))))
     if last and last.sent_revision is not None:
-        behind = session.revision - last.sent_revision
-        told = f"revision {last.sent_revision}, {behind} behind"
-        facts.append(("Last request", cells.value(told)))
+        told = _behind(last.sent_revision, session.revision)
+        facts.append(("Last request", cells.value(f"revision {told}")))
     if last and last.baseline is not None:
         told = f"{last.baseline} at revision {last.revision}"
         facts.append(("Its baseline", cells.value(told)))
     return Section("Transcript", facts)
+
+
+def _last_request(session: Session) -> Turn | None:
+    sent = Turn.objects.filter(session=session, sent_revision__isnull=False)
+    return sent.defer("content").order_by("-generation").first()
 
 
 def _spent(session: Session) -> Section:
@@ -111,10 +145,11 @@ def _spent(session: Session) -> Section:
 def read_facts(session: Session, state: str, *, link_agent: bool) -> Facts:
     """Everything beside the rows. A fact that is not known is left out, never shown as 0."""
     agent = Agent.objects.filter(slug=session.agent).first()
+    last = _last_request(session)
     sections = [
         _session(session, state),
-        _agent(session, agent, linked=link_agent),
-        _clock(session),
+        _agent(session, agent, last, linked=link_agent),
+        _clock(session, last),
         _spent(session),
     ]
     return Facts(

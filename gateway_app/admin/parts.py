@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 SHOWN_CHARACTERS: Final = 50_000
+LINE_CHARACTERS: Final = 100
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 Shape = Literal["text", "reasoning", "call", "result", "failed", "facts", "raw"]
@@ -21,6 +22,12 @@ class PartView:
     title: str = ""
     cut: int = 0
     facts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def line(self) -> str:
+        """The beginning of the text on one line, for a fold."""
+        line = " ".join(self.text[: 2 * LINE_CHARACTERS].split())
+        return line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]}…"
 
 
 def printable(text: str) -> str:

@@ -1,6 +1,5 @@
 """The session list with the product's cells, and the transcript page."""
 
-import logging
 from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
@@ -9,14 +8,11 @@ from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.http import Http404, HttpRequest
+from django.urls import URLPattern
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_safe
 
 from gateway_app.admin import cells
-from gateway_app.admin.facts import read_facts
 from gateway_app.admin.session_list import (
     DELETED,
     FailedTurnFilter,
@@ -28,24 +24,14 @@ from gateway_app.admin.session_list import (
     state_cell,
     warmth_cell,
 )
-from gateway_app.admin.transcript import read_page
-from gateway_app.content_policy import TRUSTED_TYPES_POLICY
+from gateway_app.admin.transcript_pages import transcript_url, transcript_urls
 from gateway_app.services import operators
 from sessions_app.admin import AgentFilter, ModelFilter, SessionAdmin
 from sessions_app.errors import SessionError, SessionNotFound
 from sessions_app.models import Session
 
-logger = logging.getLogger(__name__)
-
 LIST: Final = "sessions_app_session_changelist"
-BEGINNING: Final = f"0.{UUID(int=0)}"
-"""The cursor before every row."""
-
 admin.site.unregister(Session)
-
-
-def transcript_url(session_id: UUID) -> str:
-    return reverse("admin:sessions_app_session_transcript", args=[session_id])
 
 
 @admin.register(Session)
@@ -135,48 +121,13 @@ class TranscriptAdmin(SessionAdmin):
         return cells.moment(session.deleted_at or session.updated_at)
 
     def get_urls(self) -> list[URLPattern]:
-        page = path(
-            "<uuid:session_id>/transcript/",
-            self.admin_site.admin_view(require_safe(self.transcript_view)),
-            name="sessions_app_session_transcript",
-        )
-        return [page, *super().get_urls()]
+        return [*transcript_urls(self), *super().get_urls()]
 
-    def transcript_view(self, request: HttpRequest, session_id: UUID) -> HttpResponse:
-        """Every row of the session, for staff who may view sessions. Reading changes nothing."""
+    def readable_session(self, request: HttpRequest, session_id: UUID) -> Session:
+        """The session, for staff who may view sessions. Raises PermissionDenied, Http404."""
         session = self.get_queryset(request).select_related("owner").filter(pk=session_id).first()
         if not self.has_view_permission(request, session):
             raise PermissionDenied
         if session is None:
             raise Http404("This session does not exist.")
-        logger.info(
-            "staff read a transcript", extra={"session": str(session_id), "user": request.user.pk}
-        )
-        return TemplateResponse(
-            request,
-            "admin/sessions_app/session/transcript.html",
-            self._context(request, session),
-            headers={"Content-Security-Policy": TRUSTED_TYPES_POLICY},
-        )
-
-    def _context(self, request: HttpRequest, session: Session) -> dict[str, Any]:
-        facts = read_facts(
-            session,
-            self.shown_state(session),
-            link_agent=request.user.has_perm("gateway_app.view_agent"),
-        )
-        before, after = request.GET.get("before", ""), request.GET.get("after", "")
-        try:
-            page = read_page(session, facts.agent_name, before=before, after=after)
-        except ValueError as exc:
-            raise Http404("There is no such page of the transcript.") from exc
-        return {
-            **self.admin_site.each_context(request),
-            "title": self.shown_title(session),
-            "opts": self.opts,
-            "original": session,
-            "facts": facts,
-            "page": page,
-            "beginning": BEGINNING,
-            "has_delete_permission": self.has_delete_permission(request, session),
-        }
+        return session

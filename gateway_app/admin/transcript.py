@@ -1,5 +1,6 @@
 """One page of a transcript for staff: every row of every kind and state, grouped by turn."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -73,8 +74,25 @@ class Page:
     later: str
 
 
-def _notes(message: Message) -> list[str]:
+def _sent_later(message: Message, sent: Sequence[reads.SentRequest]) -> int | None:
+    """The revision at which the row was first sent, if it changed after that."""
+    if message.state != Message.State.ACTIVE:
+        return None
+    # of its own block a request surely holds the person's row; what the run wrote, a later one
+    block = message.position // BLOCK - (message.kind == Message.Kind.USER)
+    place = bisect_right(sent, block, key=lambda one: one.block)
+    if place == len(sent) or message.created_at > sent[place].started_at:
+        return None
+    revision = sent[place].revision
+    return revision if message.revision > revision else None
+
+
+def _notes(message: Message, sent: Sequence[reads.SentRequest]) -> list[str]:
     notes = []
+    before = _sent_later(message, sent)
+    if before is not None:
+        told = f"Changed at revision {message.revision}; the agent had sent it at {before}"
+        notes.append(told)
     if message.kind == Message.Kind.ASSISTANT and message.finish in words.FINISHES:
         notes.append(words.FINISHES[message.finish])
     if message.feedback:
@@ -92,7 +110,12 @@ def _who(message: Message, agent_name: str, parts: list[PartView]) -> str:
     return "Nobody named" if message.kind in {"user", "operator", "note"} else "Hermes"
 
 
-def _row(message: reads.StoredMessage, agent_name: str, tool_names: Mapping[str, str]) -> RowView:
+def _row(
+    message: reads.StoredMessage,
+    agent_name: str,
+    tool_names: Mapping[str, str],
+    sent: Sequence[reads.SentRequest],
+) -> RowView:
     parts = view_parts(load_parts(message.parts_text), tool_names)
     return RowView(
         id=message.pk,
@@ -105,7 +128,7 @@ def _row(message: reads.StoredMessage, agent_name: str, tool_names: Mapping[str,
         state=cells.mark(words.word_of(words.MESSAGE_STATES, message.state)),
         parts=parts,
         sent=view_parts(load_parts(message.sent_text or "[]"), tool_names),
-        notes=_notes(message),
+        notes=_notes(message, sent),
     )
 
 
@@ -188,7 +211,8 @@ def read_page(session: Session, agent_name: str, *, before: str, after: str) -> 
     tool_names: dict[str, str] = {}
     for message in page.rows:
         tool_names |= called_tools(load_parts(message.parts_text))
-    rows = [(message, _row(message, agent_name, tool_names)) for message in page.rows]
+    sent = reads.read_sent_requests(session, page)
+    rows = [(message, _row(message, agent_name, tool_names, sent)) for message in page.rows]
     groups = _group(rows, views, {turn.pk for turn in turns if turn.block == page.floor})
     groups += _rowless(turns, views, {row.turn_id for row in page.rows if row.turn_id})
     groups.sort(key=lambda group: group.position)

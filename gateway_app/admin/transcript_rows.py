@@ -1,6 +1,7 @@
 """Reads of the transcript page: a fixed number of statements, whatever the page holds."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypedDict
 from uuid import UUID
 
@@ -107,6 +108,33 @@ def number_turns(session: Session, page: RowPage, turns: list[Turn]) -> dict[UUI
     begun = [turn for turn in turns if turn.block is not None and turn.block > page.floor]
     numbers = {turn.pk: number for number, turn in enumerate(begun, start=before + 1)}
     return numbers | {turn.pk: before for turn in turns if turn.block == page.floor}
+
+
+@dataclass(frozen=True, slots=True)
+class SentRequest:
+    """A turn's last request: when its run began, and at which revision the transcript was sent."""
+
+    block: int
+    revision: int
+    started_at: datetime
+
+
+def read_sent_requests(session: Session, page: RowPage) -> list[SentRequest]:
+    """The requests that sent the page's rows first, by block: those of its turns and one more."""
+    if not page.rows:
+        return []
+    first, last = (row.position // BLOCK for row in (page.rows[0], page.rows[-1]))
+    sent = Turn.objects.filter(
+        session=session, sent_revision__isnull=False, started_at__isnull=False, block__gte=first
+    ).order_by("block")
+    found = []
+    columns = sent.values_list("block", "sent_revision", "started_at")
+    for block, revision, started_at in columns[: PAGE_TURNS + 1]:
+        assert block is not None and revision is not None and started_at is not None
+        found.append(SentRequest(block, revision, started_at))
+        if block > last:
+            break
+    return found
 
 
 def read_waiting(session: Session) -> list[StoredTurn]:

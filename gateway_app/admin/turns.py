@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from gateway_app.admin import cells, words
 from gateway_app.admin.parts import load_parts, plain_text
-from gateway_app.admin.sessions import transcript_url
+from gateway_app.admin.transcript_pages import transcript_url
 from gateway_app.models import Turn
 from sessions_app.changelist import KeysetAdmin, RecentValuesFilter
 

@@ -64,7 +64,7 @@ def export_session(*, session: Session, form: str) -> Export:
     write, suffix, content_type = FORMS[form]
     file = TemporaryFile()  # noqa: SIM115  the caller closes it
     try:
-        with _one_moment() as alias:
+        with one_moment() as alias:
             for line in write(Session.objects.using(alias).get(pk=session.pk), alias):
                 file.write(line)
         size_bytes = file.tell()
@@ -82,7 +82,7 @@ def _stem(session: Session) -> str:
 
 
 @contextmanager
-def _one_moment() -> Iterator[str]:
+def one_moment() -> Iterator[str]:
     """One read transaction; its alias. On SQLite one that keeps no writer waiting."""
     alias = "reader" if db.is_sqlite() else "default"
     with transaction.atomic(using=alias):

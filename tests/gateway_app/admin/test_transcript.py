@@ -222,9 +222,9 @@ def test_it_takes_as_many_statements_for_200_rows_as_for_2(ops_client, session, 
         Message.objects.filter(turn_id__isnull=False, author=None).update(author=StaffFactory())
     assert Message.objects.count() > 190
     counts.append(statements(ops_client, url_of(session)))
-    # web session, user, two permission reads, the session; agent, last request, spent, prompt;
-    # rows, turns, turn count, queue
-    assert counts == [13, 13]
+    # web session, user, two permission reads, the session; agent, last request,
+    # processes, spent, prompt; rows, turns, turn count, requests, queue
+    assert counts == [15, 15]
 
 
 def test_it_changes_nothing_by_being_read(ops_client, session):
@@ -245,7 +245,7 @@ def test_it_needs_the_permission_to_view_sessions(session, owner):
 
 def test_it_notes_who_read_it_and_nothing_of_what(ops_client, operator, session, caplog):
     MessageFactory(session=session, text="a secret")
-    with caplog.at_level("INFO", logger="gateway_app.admin.sessions"):
+    with caplog.at_level("INFO", logger="gateway_app.admin.transcript_pages"):
         ops_client.get(url_of(session))
     [record] = caplog.records
     assert (record.session, record.user) == (str(session.pk), operator.pk)
