@@ -12,3 +12,9 @@ TRUSTED_TYPES_POLICY: Final = (
     f"{PAGE_POLICY}; require-trusted-types-for 'script'; trusted-types dompurify"
 )
 """For pages that show model text: markup becomes nodes only by way of the sanitiser."""
+
+DIAGRAM_FRAME_POLICY: Final = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; "
+    "frame-ancestors 'self'"
+)
+"""For the frame that draws diagrams: an origin of its own, no network, and styles in markup."""

@@ -9,4 +9,5 @@ urlpatterns = [
     path("api/v1/", api.urls),
     path("", views.chat, name="chat"),
     path("c/<uuid:session_id>/", views.chat, name="conversation"),
+    path("diagram/", views.diagram_frame, name="diagram_frame"),
 ]

@@ -7,18 +7,20 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.templatetags.static import static
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
+from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_safe
 
 from gateway_app.config import gateway_config
-from gateway_app.content_policy import TRUSTED_TYPES_POLICY
+from gateway_app.content_policy import DIAGRAM_FRAME_POLICY, TRUSTED_TYPES_POLICY
 
 STYLES: Final = tuple(
     f"gateway_app/css/{name}.css"
     for name in (
         "tokens", "base", "layout", "overlay", "sidebar", "sessions",
-        "thread", "rows", "turn", "prose", "composer",
+        "thread", "rows", "turn", "prose", "code", "composer",
     )
 )  # fmt: skip
 
@@ -35,7 +37,7 @@ def chat(request: HttpRequest, session_id: UUID | None = None) -> HttpResponse:
     user = request.user
     assert isinstance(user, User)
     name = user.get_full_name() or user.get_username()
-    page = {"page": page_facts(user), "name": name, "styles": STYLES}
+    page = {"page": page_facts(user), "assets": assets(), "name": name, "styles": STYLES}
     response = render(request, "gateway_app/chat.html", page)
     response.headers["Content-Security-Policy"] = TRUSTED_TYPES_POLICY
     return response
@@ -55,3 +57,21 @@ def page_facts(user: User) -> dict[str, Any]:
             "admin": reverse("admin:index") if user.is_staff else None,
         },
     }
+
+
+def assets() -> dict[str, str]:
+    """Addresses of what the page's script loads only when an answer needs it."""
+    return {
+        "highlightWorker": static("gateway_app/js/highlight_worker.js"),
+        "mathsStyles": static("gateway_app/vendor/katex/katex.css"),
+        "diagramFrame": reverse("diagram_frame"),
+    }
+
+
+@require_safe
+@xframe_options_sameorigin
+def diagram_frame(request: HttpRequest) -> HttpResponse:
+    """The page that draws diagrams inside the chat. It holds nothing of anybody's."""
+    response = render(request, "gateway_app/diagram_frame.html")
+    response.headers["Content-Security-Policy"] = DIAGRAM_FRAME_POLICY
+    return response

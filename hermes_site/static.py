@@ -14,9 +14,10 @@ from django.core.handlers.asgi import ASGIHandler
 from whitenoise import WhiteNoise
 from whitenoise.responders import Response
 
-from hermes_site.types import ASGIApp, Receive, Scope, Send
+from hermes_site.types import ASGIApp, Event, Receive, Scope, Send
 
 CHUNK_BYTES: Final = 64 * 1024
+FOR_FRAMES: Final = "gateway_app/vendor/mermaid/"
 _CONDITIONS: Final = {
     b"if-none-match": "HTTP_IF_NONE_MATCH",
     b"if-modified-since": "HTTP_IF_MODIFIED_SINCE",
@@ -30,14 +31,36 @@ def with_static_files(app: ASGIApp) -> ASGIApp:
 
     Hashed storage: the collected files. Plain storage (tests) or DEBUG: straight from the apps.
     """
+    prefix = urlsplit(settings.STATIC_URL).path
     if settings.DEBUG or not isinstance(staticfiles_storage, ManifestStaticFilesStorage):
-        return ASGIStaticFilesHandler(cast(ASGIHandler, app))  # it only calls what it is given
-    return StaticFiles(
+        # It only calls what it is given.
+        return open_to_frames(ASGIStaticFilesHandler(cast(ASGIHandler, app)), prefix=prefix)
+    files = StaticFiles(
         app,
         root=Path(settings.STATIC_ROOT),
-        prefix=urlsplit(settings.STATIC_URL).path,
+        prefix=prefix,
         immutable=staticfiles_storage.hashed_files.values(),
     )
+    return open_to_frames(files, prefix=prefix)
+
+
+def open_to_frames(app: ASGIApp, *, prefix: str) -> ASGIApp:
+    """`app`, whose modules for diagrams may be read by the frame that draws them.
+
+    That frame has an origin of its own, so that its modules come from another origin.
+    """
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_open(message: Event) -> None:
+            if message["type"] == "http.response.start":
+                opened = (b"access-control-allow-origin", b"*")
+                message = {**message, "headers": [*message.get("headers", ()), opened]}
+            await send(message)
+
+        wanted = scope["type"] == "http" and scope["path"].startswith(prefix + FOR_FRAMES)
+        await app(scope, receive, send_open if wanted else send)
+
+    return answer
 
 
 class StaticFiles:

@@ -1,67 +1,38 @@
 """Fetch the front end's libraries, pinned, into the static files: `python scripts/vendor.py`.
 
 Needs `npm`. Every package comes from the registry as its published archive, is checked against the
-integrity pinned below, and only the named files are kept. `--check` compares the kept files with
-VENDORED.json and needs neither npm nor a network.
+integrity pinned in vendored_packages.py, and only the named files are kept. `--check` compares the
+kept files with VENDORED.json and needs neither npm nor a network.
 """
 
 import argparse
 import base64
 import hashlib
 import json
+import posixpath
 import re
 import subprocess
 import sys
 import tarfile
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from vendored_packages import DIAGRAM_ENTRIES, DIAGRAMS, PACKAGES, Package
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 VENDOR: Final = ROOT / "gateway_app/static/gateway_app/vendor"
 SYMBOLS: Final = ROOT / "templates/gateway_app/icons.html"
 ADMIN_SYMBOLS: Final = ROOT / "templates/admin/icons.html"
 SOURCE_MAP: Final = re.compile(rb"\n?//# sourceMappingURL=\S+\s*$")
-
-
-@dataclass(frozen=True)
-class Package:
-    """One npm package; `files` maps a path in its archive to the kept file's name."""
-
-    name: str
-    version: str
-    licence: str
-    integrity: str
-    files: dict[str, str]
-
-
-PACKAGES: Final = (
-    Package(
-        "markdown-it",
-        "15.0.3",
-        "MIT",
-        "sha512-+Az7Ojz3iRGu8KYMvJ6xVhvrxP3eE+vEtJX75Ow88XBpcQNV/0lGX5ZynIIBftREo4DC2jsveAMDaeltmm8QvQ==",
-        {
-            "dist/browser/markdown-it.esm.min.mjs": "markdown-it.js",
-            "LICENSE": "markdown-it.LICENSE",
-        },
-    ),
-    Package(
-        "dompurify",
-        "3.5.0",
-        "MPL-2.0 OR Apache-2.0",
-        "sha512-LYC0ZkE8P1V42JsRYTwMdme/2ET8SpOc5AA2eOFjP/IadvRd2fwiT4TVz5vkfy0XUx12aS2UaRkTnfVPNOv9vw==",
-        {"dist/purify.min.js": "purify.js", "LICENSE": "purify.LICENSE"},
-    ),
-    Package(
-        "@fontsource-variable/inter",
-        "5.3.0",
-        "OFL-1.1",
-        "sha512-OupL48va4JNofb97w6NYeF9S7W/kHNKM0Er8Dem5nqi4jeOLrVJDoE8tZEpnMJmtkvNbB1EIPPwHcdkF6b1oUA==",
-        {"files/inter-latin-wght-normal.woff2": "inter.woff2", "LICENSE": "inter.LICENSE"},
-    ),
+OTHER_FONTS: Final = re.compile(rb',url\(fonts/[\w-]+\.(?:woff|ttf)\) format\("\w+"\)')
+"""Every browser that runs the chat reads woff2."""
+IMPORTED: Final = re.compile(
+    r"""(?:^|[;}])(?:import|export)[\w*{}\s,$]*(?:from)?["'](\.[^"']+)["']"""
 )
+"""A static import in minified code, where no space precedes the quote."""
+
+
 ICONS: Final = Package(
     "lucide-static",
     "1.62.0",
@@ -71,7 +42,8 @@ ICONS: Final = Package(
 )
 ICON_NAMES: Final = (
     "arrow-down", "arrow-up", "check", "chevron-down", "chevron-right", "clock",
-    "clock-arrow-up", "cloud-off", "copy", "ellipsis", "flame", "hand", "info", "key",
+    "clock-arrow-up", "cloud-off", "copy", "ellipsis", "flame", "fold-vertical", "hand",
+    "highlighter", "image", "info", "key",
     "list-plus", "log-out", "menu", "monitor", "moon", "panel-left", "pencil", "refresh-cw",
     "rotate-cw", "settings", "shield-check", "square-pen", "sun", "trash-2", "triangle-alert",
     "unplug", "wrap-text", "wrench", "x",
@@ -104,6 +76,26 @@ def read(archive: tarfile.TarFile, path: str) -> bytes:
     return member.read()
 
 
+def clean(content: bytes) -> bytes:
+    """Without what would be asked for in vain: source maps and fonts that are not kept."""
+    return OTHER_FONTS.sub(b"", SOURCE_MAP.sub(b"\n", content))
+
+
+def diagram_files(archive: tarfile.TarFile) -> dict[str, str]:
+    """The modules of the kept kinds of diagram and all that they import, however far down."""
+    dist = [name.removeprefix("package/") for name in archive.getnames() if name.endswith(".mjs")]
+    entries = tuple(f"dist/{entry}" for entry in DIAGRAM_ENTRIES)
+    waiting, found = [name for name in dist if name.startswith(entries)], set[str]()
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.add(path)
+        for target in IMPORTED.findall(read(archive, path).decode()):
+            waiting.append(posixpath.normpath(posixpath.join(posixpath.dirname(path), target)))
+    return {path: path.replace("dist/", "mermaid/", 1) for path in sorted(found)}
+
+
 def symbol(name: str, svg: str) -> str:
     """The icon's shapes as one `<symbol id="i-NAME">` without any style of its own."""
     shapes = re.search(r"<svg[^>]*>(.*)</svg>", svg, re.DOTALL)
@@ -133,8 +125,10 @@ def refresh() -> None:
         for package in (*PACKAGES, ICONS):
             with fetch(package, Path(folder)) as archive:
                 kept = {}
-                for path, name in package.files.items():
-                    content = SOURCE_MAP.sub(b"\n", read(archive, path))
+                files = package.files | (diagram_files(archive) if package is DIAGRAMS else {})
+                for path, name in files.items():
+                    content = clean(read(archive, path))
+                    (VENDOR / name).parent.mkdir(parents=True, exist_ok=True)
                     (VENDOR / name).write_bytes(content)
                     kept[name] = {"from": path, "sha256": hashlib.sha256(content).hexdigest()}
                 if package is ICONS:
@@ -156,7 +150,9 @@ def differences() -> list[str]:
     """One sentence for every kept file that is missing, changed or unknown."""
     listed = json.loads((VENDOR / "VENDORED.json").read_text())
     wanted = {name: file["sha256"] for package in listed for name, file in package["files"].items()}
-    found = {path.name: path for path in VENDOR.iterdir() if path.name != "VENDORED.json"}
+    paths = [path for path in VENDOR.rglob("*") if path.is_file()]
+    found = {path.relative_to(VENDOR).as_posix(): path for path in paths}
+    del found["VENDORED.json"]
     wrong = [f"{name} is missing." for name in sorted(wanted.keys() - found.keys())]
     wrong += [f"{name} is not in VENDORED.json." for name in sorted(found.keys() - wanted.keys())]
     for name in sorted(wanted.keys() & found.keys()):

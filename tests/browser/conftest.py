@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from tests.browser.chat_page import PATIENCE_MS, ChatPage
 from tests.browser.served import PASSWORD, Served
+from tests.browser.violations import watch_violations
 from tests.browser.wire import Wire
 from tests.fake_model_server import FakeModelServer
 
@@ -61,7 +62,15 @@ def log_in(context: BrowserContext, base_url: str) -> None:
 
 
 @pytest.fixture
-def visit(chromium: Browser) -> Iterator[Callable[..., NewPage]]:
+def violations() -> Iterator[list[str]]:
+    """Every breach of a content policy in this test's pages and frames; none may be left."""
+    found: list[str] = []
+    yield found
+    assert found == []
+
+
+@pytest.fixture
+def visit(chromium: Browser, violations: list[str]) -> Iterator[Callable[..., NewPage]]:
     """`visit(base_url, **context options)` logs in; what it returns opens tabs of that browser.
 
     At the end no tab may have complained: no script error, no breach of the content policy.
@@ -72,6 +81,7 @@ def visit(chromium: Browser) -> Iterator[Callable[..., NewPage]]:
     def enter(base_url: str, **options: object) -> NewPage:
         context = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
         contexts.append(context)
+        watch_violations(context, violations)
         log_in(context, base_url)
 
         def new_page() -> ChatPage:

@@ -7,6 +7,7 @@ from django.test import Client
 from playwright.sync_api import Page, sync_playwright
 
 from sessions_app.models import BLOCK
+from tests.browser.violations import watch_violations
 from tests.factories import (
     AgentFactory,
     ApiTokenFactory,
@@ -17,12 +18,6 @@ from tests.factories import (
 )
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-COUNT_VIOLATIONS = """
-window.violations = [];
-addEventListener("securitypolicyviolation", (event) =>
-  window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
-"""
 
 
 @pytest.fixture
@@ -72,19 +67,19 @@ def theme() -> str:
 
 
 @pytest.fixture
-def page(theme, cookie, addresses) -> Iterator[Page]:
+def page(theme, cookie, addresses, violations) -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path="/usr/bin/chromium", args=["--no-sandbox"]
         )
         context = browser.new_context(color_scheme=theme)
         context.add_cookies([cookie])
-        context.add_init_script(COUNT_VIOLATIONS)
+        watch_violations(context, violations)
         yield context.new_page()
         browser.close()
 
 
-def test_it_breaks_the_policy_on_no_page(page, addresses):
+def test_it_breaks_the_policy_on_no_page(page, addresses, violations):
     faults: list[str] = []
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("dialog", lambda dialog: faults.append(dialog.message))
@@ -92,7 +87,7 @@ def test_it_breaks_the_policy_on_no_page(page, addresses):
         response = page.goto(address)
         page.wait_for_load_state("networkidle")
         assert response.status == 200, name
-        assert page.evaluate("window.violations") == [], name
+        assert violations == [], name
     assert faults == []
 
 

@@ -73,7 +73,7 @@ def check_harmless(chat: ChatPage, requests: list[str]) -> None:
 
 
 def test_it_is_served_with_a_policy_that_lets_only_the_sanitiser_make_markup(
-    chat: ChatPage, served: Served
+    chat: ChatPage, served: Served, violations: list[str]
 ) -> None:
     answer = chat.page.request.get(served.url)
     policy = answer.headers["content-security-policy"]
@@ -92,6 +92,11 @@ def test_it_is_served_with_a_policy_that_lets_only_the_sanitiser_make_markup(
     assert refused == ["markup", "later", "script", "policy"]
     assert chat.page.evaluate("window.ran") is None
     chat.expected = ("TrustedHTML", "TrustedScript", "TrustedTypePolicy", "policy")
+    assert {violation.split()[0] for violation in violations} == {
+        "require-trusted-types-for",
+        "trusted-types",
+    }
+    violations.clear()
 
 
 def test_it_takes_a_hostile_title_as_text(

@@ -22,7 +22,7 @@ function random(seed) {
 const PIECES = [
   "word ", "two words", "\n", "\n", "\n\n", "- item", "* item", "1. one", "2. two", "  ", "    ",
   "# head", "###", "> quote", ">", "```", "```js\n", "~~~\n", "---", "===", "***", "a|b\n", "-|-\n",
-  "|:-|-:|\n", "| x | y |\n", "**bold**", "*", "`code`", "[link](https://example.org)", "\\", "|",
+  "|:-|-:|\n", "| x | y |\n", "$$", "$$\n", "\\[", "\\]", "$x$", "**bold**", "*", "`code`", "[link](https://example.org)", "\\", "|",
   "<b>raw</b>", "http://example.org ", "![pic](https://example.org/p.png)", "\r\n", "\t", "1", "-", "+ ",
 ];
 

@@ -1,12 +1,19 @@
 // A growing Markdown text as a list of top-level blocks. A finished block keeps its identity (the
-// same object), so that whoever draws the list touches only what still grows.
+// same object), so that whoever draws the list touches only what still grows. What an update costs
+// grows with what is new and with the last block, not with the text; an open fence costs only what
+// is new.
 //
-// A block is {html}, or {code, language} for a fence at the top level.
+// A block is {html}, or {code, language, closed} for a fence at the top level.
+
+import { OpenFence } from "./fence.js";
+
+const MATHS_OPENER = /^\s*(?:\$\$|\\\[)/;
 
 export class BlockStream {
   #md;
-  #text = "";
-  #offset = 0;
+  #raw = "";
+  #tail = "";
+  #fence = null;
   #settled = [];
   #references = {};
   blocks = [];
@@ -17,29 +24,24 @@ export class BlockStream {
 
   /** The blocks of `text`; only what follows the last settled boundary is parsed. */
   update(text) {
-    const source = normalise(text);
-    if (source === this.#text) return this.blocks;
-    if (!source.startsWith(this.#text)) this.#forget();
-    this.#text = source;
-    let tail = this.#parse(source.slice(this.#offset), { ...this.#references });
-    const boundary = lastBoundary(tail, source.slice(this.#offset));
-    if (boundary !== null) {
-      const end = this.#offset + boundary;
-      this.#settled.push(...this.#parse(source.slice(this.#offset, end), this.#references));
-      this.#offset = end;
-      tail = this.#parse(source.slice(end), { ...this.#references });
-    }
-    return this.#keep([...this.#settled, ...tail]);
+    if (text === this.#raw) return this.blocks;
+    if (!text.startsWith(this.#raw)) this.#forget();
+    const added = normalise(text.slice(this.#raw.length), this.#raw.endsWith("\r"));
+    this.#raw = text;
+    const open = this.#grow(added);
+    return this.#keep([...this.#settled, ...open]);
   }
 
   /**
    * The blocks of a text that is complete, parsed as a whole: a link whose address was defined
-   * after its use is found only now.
+   * after its use is found only now, and no fence is open any more.
    */
   settle(text) {
     this.#forget();
-    this.#text = normalise(text);
-    return this.#keep(this.#parse(this.#text, {}));
+    this.#raw = text;
+    const blocks = this.#parse(normalise(text, false), {});
+    for (const block of blocks) if (block.code !== undefined) block.closed = true;
+    return this.#keep(blocks);
   }
 
   #keep(blocks) {
@@ -48,27 +50,64 @@ export class BlockStream {
   }
 
   #forget() {
-    this.#text = "";
-    this.#offset = 0;
+    this.#raw = "";
+    this.#tail = "";
+    this.#fence = null;
     this.#settled = [];
     this.#references = {};
+  }
+
+  /** The blocks that are not settled, after `added`. */
+  #grow(added) {
+    if (this.#fence === null) {
+      this.#tail += added;
+      return this.#reparse();
+    }
+    const rest = this.#fence.append(added);
+    if (rest === null) return [this.#fence.block];
+    this.#settled.push(this.#fence.block);
+    this.#fence = null;
+    this.#tail = rest;
+    return this.#reparse();
+  }
+
+  #reparse() {
+    let tail = this.#parse(this.#tail, { ...this.#references });
+    const boundary = lastBoundary(tail, this.#tail);
+    if (boundary !== null) {
+      this.#settled.push(...this.#parse(this.#tail.slice(0, boundary), this.#references));
+      this.#tail = this.#tail.slice(boundary);
+      tail = this.#parse(this.#tail, { ...this.#references });
+    }
+    this.#fence = tail.length === 1 ? OpenFence.of(this.#tail, tail[0]) : null;
+    return tail;
   }
 
   #parse(source, references) {
     const env = { references };
     return groups(this.#md.parse(source, env)).map((tokens) => {
       const [first] = tokens;
-      const line = first.map[0];
+      const [line, end] = first.map;
       if (first.type === "fence") {
-        return { line, code: first.content, language: first.info.trim().split(/\s+/)[0] };
+        const language = first.info.trim().split(/\s+/)[0];
+        return { line, end, code: first.content, language, closed: isClosed(first.content, end - line) };
       }
-      return { line, html: this.#md.renderer.render(tokens, this.#md.options, env) };
+      return { line, end, html: this.#md.renderer.render(tokens, this.#md.options, env) };
     });
   }
 }
 
-function normalise(text) {
-  return text.replace(/\r\n?/g, "\n");
+/** A fence with `lines` lines, its own two among them, if it has both. */
+function isClosed(content, lines) {
+  let inside = content === "" || content.endsWith("\n") ? 0 : 1;
+  for (let at = content.indexOf("\n"); at >= 0; at = content.indexOf("\n", at + 1)) inside += 1;
+  return lines === inside + 2;
+}
+
+/** `afterReturn`: a carriage return stands before `text`, and was taken for a line's end. */
+function normalise(text, afterReturn) {
+  const fresh = afterReturn && text.startsWith("\n") ? text.slice(1) : text;
+  return fresh.replace(/\r\n?/g, "\n").replaceAll("\0", "\uFFFD");
 }
 
 function same(one, other) {
@@ -76,7 +115,8 @@ function same(one, other) {
     one !== undefined &&
     one.html === other.html &&
     one.code === other.code &&
-    one.language === other.language
+    one.language === other.language &&
+    one.closed === other.closed
   );
 }
 
@@ -101,9 +141,21 @@ function lastBoundary(blocks, source) {
   const starts = [0];
   for (let at = source.indexOf("\n"); at >= 0; at = source.indexOf("\n", at + 1)) starts.push(at + 1);
   const complete = starts.length - 1;
-  for (const { line } of blocks.slice(1).reverse()) {
-    const blankBefore = source.slice(starts[line - 1], starts[line]).trim() === "";
-    if (line < complete && (blankBefore || line + 1 < complete)) return starts[line];
+  const lineAt = (number) => source.slice(starts[number], starts[number + 1]);
+  for (const { line, end } of blocks.slice(1).reverse()) {
+    const blankBefore = lineAt(line - 1).trim() === "";
+    if (line >= complete || (!blankBefore && line + 1 >= complete)) continue;
+    // A formula is one only once its last line is whole.
+    if (!blankBefore && MATHS_OPENER.test(lineAt(line)) && end > complete) continue;
+    if (!mayBeMaths(lineAt, line)) return starts[line];
   }
   return null;
+}
+
+/** Whether a formula may have begun in the lines before `line`: it ends with a blank line. */
+function mayBeMaths(lineAt, line) {
+  for (let at = line - 1; at >= 0 && lineAt(at).trim() !== ""; at -= 1) {
+    if (MATHS_OPENER.test(lineAt(at))) return true;
+  }
+  return false;
 }

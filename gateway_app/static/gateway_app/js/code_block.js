@@ -1,28 +1,47 @@
-// A fenced block: its language, Wrap, Copy, and the code as plain text that grows in place.
+// A fenced block: its language, Wrap, Copy, and the code. It is plain text that grows in place until
+// its fence is closed; then it is coloured, by itself or, if it is long, when somebody asks.
 
+import { CodeText } from "./code_text.js";
 import { clone, copyText, setText } from "./dom.js";
+import { runsOf } from "./highlighter.js";
+import { grammarOf, nameOf } from "./languages.js";
 
 const COPIED_MS = 2000;
+const AT_ONCE = 50_000;
 
 export class CodeBlock {
   #parts;
-  #code = "";
-  #node = document.createTextNode("");
+  #text;
+  #grammar = null;
+  #coloured = null;
 
   constructor() {
     const { element, parts } = clone("t-code");
     this.element = element;
     this.#parts = parts;
-    parts.code.append(this.#node);
+    this.#text = new CodeText(parts.code);
     parts.copy.addEventListener("click", () => this.#copy());
     parts.wrap.addEventListener("click", () => this.#wrap());
+    parts.colour.addEventListener("click", () => this.#colour());
   }
 
-  update({ code, language }) {
-    setText(this.#parts.language, language || "Text");
-    if (code.startsWith(this.#code)) this.#node.appendData(code.slice(this.#code.length));
-    else this.#node.data = code;
-    this.#code = code;
+  update({ code, language, closed }) {
+    setText(this.#parts.language, nameOf(language) || "Text");
+    this.#text.update(code);
+    this.#grammar = closed && code !== "" ? grammarOf(language) : null;
+    const wanted = this.#grammar !== null && this.#coloured !== code;
+    this.#parts.colour.hidden = !wanted || code.length <= AT_ONCE;
+    if (wanted && code.length <= AT_ONCE) this.#colour();
+  }
+
+  async #colour() {
+    const { code } = this.#text;
+    this.#parts.colour.hidden = true;
+    this.#coloured = code;
+    const runs = await runsOf(code, this.#grammar);
+    if (this.#text.code !== code) return;
+    if (runs === null) this.#grammar = null;
+    else await this.#text.colour(runs);
   }
 
   #wrap() {
@@ -31,7 +50,7 @@ export class CodeBlock {
   }
 
   async #copy() {
-    await copyText(this.#code);
+    await copyText(this.#text.code);
     setText(this.#parts.copied, "Copied");
     setTimeout(() => setText(this.#parts.copied, "Copy"), COPIED_MS);
   }

@@ -2,6 +2,7 @@
 // what comes out still goes through sanitise.js before it meets the page.
 
 import MarkdownIt from "../vendor/markdown-it.js";
+import { maths } from "./maths_markdown.js";
 
 const ALIGN = { "text-align:right": "ta-end", "text-align:center": "ta-center" };
 
@@ -14,7 +15,8 @@ function configure(md) {
   md.renderer.rules.th_open = md.renderer.rules.td_open = openCell;
   md.renderer.rules.heading_open = (tokens, at) => `<${heading(tokens[at].tag)} class="h-${tokens[at].tag}">`;
   md.renderer.rules.heading_close = (tokens, at) => `</${heading(tokens[at].tag)}>\n`;
-  md.renderer.rules.image = imageLink;
+  md.renderer.rules.image = image;
+  md.use(maths);
   return md;
 }
 
@@ -31,11 +33,20 @@ function heading(tag) {
   return `h${Math.min(6, Number(tag.slice(1)) + 2)}`;
 }
 
-/** An image is never fetched by itself: it would tell a stranger who reads what, and when. */
-function imageLink(tokens, at, options, env, self) {
+/**
+ * An image is never fetched by itself: it would tell a stranger who reads what, and when. It is a
+ * link that says where it leads; one that carries its own bytes is shown.
+ */
+function image(tokens, at, options, env, self) {
   const token = tokens[at];
   const { escapeHtml } = markdown.utils;
-  const words = self.renderInlineAsText(token.children ?? [], options, env);
-  const text = `Image: ${escapeHtml(words || token.attrGet("src"))}`;
-  return `<a class="image-link" href="${escapeHtml(token.attrGet("src"))}">${text}</a>`;
+  const source = token.attrGet("src");
+  const words = escapeHtml(self.renderInlineAsText(token.children ?? [], options, env));
+  if (source.startsWith("data:")) return `<img src="${escapeHtml(source)}" alt="${words}">`;
+  const text = [words, escapeHtml(hostOf(source))].filter(Boolean).join(", ");
+  return `<a class="image-link" href="${escapeHtml(source)}">${text}</a>`;
+}
+
+function hostOf(address) {
+  return /^https?:\/\/([^/?#]+)/i.exec(address)?.[1] ?? address;
 }

@@ -2,11 +2,13 @@
 
 import { BlockStream } from "./blocks.js";
 import { CodeBlock } from "./code_block.js";
-import { make } from "./dom.js";
+import { DiagramBlock } from "./diagram_block.js";
+import { icon, make } from "./dom.js";
 import { markdown } from "./markdown.js";
+import { drawMaths } from "./maths.js";
 import { sanitise } from "./sanitise.js";
 
-const DIRECTED = "p, ul, ol, li, h3, h4, h5, h6, blockquote, th, td";
+const DIRECTED = "p, ul, ol, li, h3, h4, h5, h6, blockquote, table";
 
 export class Prose {
   #stream = new BlockStream(markdown);
@@ -27,7 +29,8 @@ export class Prose {
     blocks.forEach((block, at) => {
       const drawn = this.#drawn[at];
       if (drawn?.block === block) return;
-      if (drawn?.code && block.code !== undefined) {
+      const View = viewOf(block);
+      if (View !== null && drawn?.code instanceof View) {
         drawn.code.update(block);
         drawn.block = block;
         return;
@@ -49,17 +52,35 @@ export class Prose {
   }
 }
 
+/** What draws a fence; null for a block that is no fence. */
+function viewOf({ code, language }) {
+  if (code === undefined) return null;
+  return language.toLowerCase() === "mermaid" ? DiagramBlock : CodeBlock;
+}
+
 function draw(block) {
-  if (block.code !== undefined) {
-    const code = new CodeBlock();
+  const View = viewOf(block);
+  if (View !== null) {
+    const code = new View();
     code.update(block);
     return { block, code, nodes: [code.element] };
   }
   const fragment = sanitise(block.html);
   for (const element of fragment.querySelectorAll(DIRECTED)) element.dir = "auto";
+  for (const cell of fragment.querySelectorAll("th, td")) isolate(cell);
   for (const table of fragment.querySelectorAll("table")) box(table, "Table");
   for (const pre of fragment.querySelectorAll("pre")) box(pre, "Code").dir = "ltr";
+  for (const code of fragment.querySelectorAll("code")) code.dir = "ltr";
+  for (const link of fragment.querySelectorAll(".image-link")) link.prepend(icon("image", true));
+  drawMaths(fragment);
   return { block, code: null, nodes: [...fragment.children] };
+}
+
+/** A cell's words have a direction of their own; its side is the table's. */
+function isolate(cell) {
+  const words = make("bdi");
+  words.append(...cell.childNodes);
+  cell.append(words);
 }
 
 /** What may be wider than the page scrolls inside a box of its own, by keyboard too. */
