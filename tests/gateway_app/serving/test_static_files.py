@@ -113,3 +113,14 @@ async def test_it_leaves_everything_else_to_the_application(root: Path) -> None:
     await asyncio.to_thread(collect_if_stale)
     for path in ("/", "/static/", "/static/none.js", "/static/../source/b.js", "/static//b.js"):
         assert (await fetch(path))[0] == 299
+
+
+def test_it_lets_frames_of_another_origin_read_the_diagrams_modules_and_nothing_else(
+    settings: Any,
+) -> None:
+    settings.DEBUG = True
+    library = "/static/gateway_app/vendor/mermaid/mermaid.esm.min.mjs"
+    _, opened, _ = asyncio.run(fetch(library))
+    _, closed, _ = asyncio.run(fetch("/static/gateway_app/js/chat.js"))
+    assert opened["access-control-allow-origin"] == "*"
+    assert "access-control-allow-origin" not in closed

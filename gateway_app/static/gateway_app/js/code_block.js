@@ -4,6 +4,7 @@
 import { CodeText } from "./code_text.js";
 import { clone, copyText, setText } from "./dom.js";
 import { runsOf } from "./highlighter.js";
+import { gettext } from "./i18n.js";
 import { grammarOf, nameOf } from "./languages.js";
 
 const COPIED_MS = 2000;
@@ -26,7 +27,7 @@ export class CodeBlock {
   }
 
   update({ code, language, closed }) {
-    setText(this.#parts.language, nameOf(language) || "Text");
+    setText(this.#parts.language, nameOf(language) || gettext("Text"));
     this.#text.update(code);
     this.#grammar = closed && code !== "" ? grammarOf(language) : null;
     const wanted = this.#grammar !== null && this.#coloured !== code;
@@ -51,7 +52,7 @@ export class CodeBlock {
 
   async #copy() {
     await copyText(this.#text.code);
-    setText(this.#parts.copied, "Copied");
-    setTimeout(() => setText(this.#parts.copied, "Copy"), COPIED_MS);
+    setText(this.#parts.copied, gettext("Copied"));
+    setTimeout(() => setText(this.#parts.copied, gettext("Copy")), COPIED_MS);
   }
 }

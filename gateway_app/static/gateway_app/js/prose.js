@@ -4,6 +4,7 @@ import { BlockStream } from "./blocks.js";
 import { CodeBlock } from "./code_block.js";
 import { DiagramBlock } from "./diagram_block.js";
 import { icon, make } from "./dom.js";
+import { gettext } from "./i18n.js";
 import { markdown } from "./markdown.js";
 import { drawMaths } from "./maths.js";
 import { sanitise } from "./sanitise.js";
@@ -68,8 +69,8 @@ function draw(block) {
   const fragment = sanitise(block.html);
   for (const element of fragment.querySelectorAll(DIRECTED)) element.dir = "auto";
   for (const cell of fragment.querySelectorAll("th, td")) isolate(cell);
-  for (const table of fragment.querySelectorAll("table")) box(table, "Table");
-  for (const pre of fragment.querySelectorAll("pre")) box(pre, "Code").dir = "ltr";
+  for (const table of fragment.querySelectorAll("table")) box(table, gettext("Table"));
+  for (const pre of fragment.querySelectorAll("pre")) box(pre, gettext("Code")).dir = "ltr";
   for (const code of fragment.querySelectorAll("code")) code.dir = "ltr";
   for (const link of fragment.querySelectorAll(".image-link")) link.prepend(icon("image", true));
   drawMaths(fragment);
