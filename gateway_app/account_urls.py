@@ -1,10 +1,10 @@
-"""Addresses of logging in and of health."""
+"""Addresses of logging in, of health and of metrics."""
 
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 from django.views.i18n import set_language
 
-from gateway_app import account_views, health_views
+from gateway_app import account_views, health_views, metrics_view
 
 urlpatterns = [
     path("accounts/login/", account_views.LogIn.as_view(), name="login"),
@@ -14,4 +14,5 @@ urlpatterns = [
     path("i18n/language/", set_language, name="set_language"),
     path("healthz", health_views.healthz, name="healthz"),
     path("readyz", health_views.readyz, name="readyz"),
+    path("metrics", metrics_view.metrics, name="metrics"),
 ]

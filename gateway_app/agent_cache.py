@@ -109,6 +109,8 @@ class AgentCache:
         self._pins: Counter[UUID] = Counter()
         self._lock = threading.Lock()
         self.verdicts: dict[tuple[str, str], int] = {}
+        self.evictions = 0
+        """How many agents were dropped, for whatever reason."""
 
     def __len__(self) -> int:
         return len(self._agents)
@@ -139,6 +141,7 @@ class AgentCache:
             if session_id not in self._agents or session_id in self._pins:
                 return False
             del self._agents[session_id]
+            self.evictions += 1
         return True
 
     def sweep(self) -> int:
@@ -152,6 +155,7 @@ class AgentCache:
                 if session_id not in self._pins and (over or agent.used_at < oldest):
                     total -= agent.size_bytes
                     dropped.append(self._agents.pop(session_id))
+            self.evictions += len(dropped)
         return len(dropped)
 
     def evict_idle(self) -> int:
@@ -159,6 +163,7 @@ class AgentCache:
         with self._lock:
             idle = [session_id for session_id in self._agents if session_id not in self._pins]
             dropped = [self._agents.pop(session_id) for session_id in idle]
+            self.evictions += len(dropped)
         return len(dropped)  # they are freed here, off the lock
 
     def census(self, limit: int) -> CacheCensus:

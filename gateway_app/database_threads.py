@@ -68,6 +68,13 @@ class DatabaseLanes:
         """Runs `call` where reads run."""
         return self._submit(self._reads, call, args, kwargs)
 
+    def waiting(self) -> dict[str, int]:
+        """How many jobs wait for a thread, by lane."""
+        lanes = {"write": self._writes}
+        if self._reads is not self._writes:
+            lanes["read"] = self._reads
+        return {name: queue.qsize() for name, queue in lanes.items()}
+
     def close(self) -> None:
         """Ends the threads after the jobs that were given; closes their connections."""
         self._closing.set()

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.db import DatabaseError
 
-from gateway_app import events
+from gateway_app import events, metrics
 from gateway_app.config import GatewayConfig
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_store import LoggedEvents, RunBatch, flush_runs
@@ -177,7 +177,10 @@ class EventLog:
                 RunBatch(log.run.session_id, log.run.turn_id, log.run.generation, what)
                 for log, what in taken.items()
             ]
+            began = monotonic()
             logged, fenced = await asyncio.shield(self._lanes.write(flush_runs, batches, wait=wait))
+            metrics.flush_duration.observe(monotonic() - began)
+            metrics.flush_events.observe(sum(map(len, taken.values())))
         except DatabaseError as exc:
             logger.exception("The event log could not be written", extra={"runs": len(group)})
             self._keep(taken, apart=not isinstance(exc, db.AWAY))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from django.db import DatabaseError
 
-from gateway_app import protocol
+from gateway_app import metrics, protocol
 from gateway_app.agent_cache import AgentCache
 from gateway_app.close_codes import RESTART
 from gateway_app.config import GatewayConfig, gateway_config
@@ -122,6 +122,7 @@ class GatewayHost:
         self._spawn(housekeeping.run())
         self._spawn(self._presence.run())
         self._spawn(self.providers.warm())
+        self._spawn(metrics.watch_loop())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.create_task(work))

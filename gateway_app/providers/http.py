@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import httpx2
 import msgspec
 
+from gateway_app import metrics
 from gateway_app.config import GatewayConfig
 from gateway_app.providers.answer import Answer, read_bounded
 from gateway_app.providers.base import Delta, ModelInvalid, ModelRequest, ProviderError, Wire
@@ -248,14 +249,18 @@ class HTTPProvider(ABC):
         for tries in range(self.config.max_retries + 1):
             try:
                 async with asyncio.timeout_at(until):
-                    return await attempt()
+                    begun = await attempt()
+                metrics.provider_calls.labels(self.name, "answered").inc()
+                return begun
             except TimeoutError:
                 failure = Failure(silent(limit_s, self.wording, started=False))
             except self.failures as exc:
                 failure = self._translate(exc)
+            metrics.provider_calls.labels(self.name, failure.error.code).inc()
             pause_s = self._pause_s(failure, tries)
             if pause_s is None or loop.time() + pause_s >= until:
                 break
+            metrics.provider_retries.labels(self.name).inc()
             await asyncio.sleep(pause_s)
         # outside `except`: the SDK's error holds the request, and may repeat the key
         raise failure.error

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db import DatabaseError
 
+from gateway_app import metrics
 from gateway_app.agent import run_turn
 from gateway_app.agent_cache import AgentCache
 from gateway_app.cached_agent import GuardRefused, Verdict
@@ -227,6 +228,7 @@ class TurnRunner:
         except DatabaseError:
             logger.exception("A run's end was refused by the database", extra=_facts(live.run))
             written = await self._store_end(live, unstored_write(live, write))
+        metrics.count_turn(ending.state, ending.code, live.record)
         if written.next_run is not None:
             self.launch(written.next_run)
         elif self.draining:

@@ -6,8 +6,11 @@ from typing import Final
 
 from django.core.management import get_commands
 
+from gateway_app import metrics
 from gateway_app.config import GatewayConfig
+from gateway_app.host import GatewayHost
 from gateway_app.management.commands.apitoken import Command as ApiToken
+from gateway_app.scrape import scrape
 from gateway_app.serving.backup import KEPT
 from sessions_app.services import RESTORE_DAYS
 from tests.docs.reading import ROOT, document, section, table_words
@@ -59,3 +62,12 @@ def test_it_gives_the_limits_that_hold() -> None:
     assert (config.max_runs, config.resume_window_s, KEPT) == (3, 3600, 5)
     assert "dies three times, or is older than an hour" in PAGE
     assert "the last five" in PAGE
+
+
+def test_it_describes_every_metric(config: GatewayConfig) -> None:
+    metrics.provider_calls.labels("x", "answered").inc(0)
+    text = scrape(GatewayHost(config), {"queued": 0}).decode()
+    kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE))
+    there = {name for name in kinds if not name.endswith("_created")}
+    assert len(there) >= 20
+    assert set(table_words(section(PAGE, "## Metrics"))) == there
