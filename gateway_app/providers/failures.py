@@ -41,7 +41,9 @@ _REFUSED: Final = re.compile(
     r"content_filter|content_policy|content filtering|moderation", re.IGNORECASE
 )
 _QUOTA: Final = re.compile(r"insufficient_quota|billing|credit balance", re.IGNORECASE)
-_SECRET: Final = re.compile(r"\b(sk|key|pk|gsk|xai)[-_][\w*-]{6,}|\bBearer\s+\S+|\b\w+://\S+")
+_SECRET: Final = re.compile(
+    r"\b(sk|key|pk|gsk|xai)[-_][\w*-]{6,}|\b(Bearer|Basic)\s+\S+|\b\w+://\S+"
+)
 _STATUS_OF_KIND: Final = tuple(
     (re.compile(pattern), status)
     for pattern, status in (
@@ -103,8 +105,8 @@ class Wording:
     mend_address: str = "Check OPENAI_BASE_URL and the network."
     mend_path: str = ""
     """For an address where something else answers, if there is more to say than `mend_address`."""
-    secret: str | None = None
-    """Never shown, not even if the server repeats it."""
+    secrets: tuple[str, ...] = ()
+    """Never shown, not even if the server repeats them."""
 
 
 @dataclass(frozen=True)
@@ -281,9 +283,9 @@ def _told(body: object) -> str:
 def _shown(body: object, wording: Wording) -> str:
     """` (what the server says)`, cut short and without anything that may be a secret."""
     message = body.get("message") if isinstance(body, Mapping) else None
-    if not isinstance(message, str) or not message.strip():
+    if not isinstance(message, str) or not message.strip() or "Traceback" in message:
         return ""
-    if wording.secret:
-        message = message.replace(wording.secret, "...")
+    for secret in wording.secrets:
+        message = message.replace(secret, "...")
     message = " ".join(_SECRET.sub("...", message).split()).rstrip(".")
     return f" ({message[:200]})"

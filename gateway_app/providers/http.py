@@ -138,9 +138,11 @@ class HTTPProvider(ABC):
         """`backoff_s`: the first pause before a second attempt."""
         self.name = name
         self.config = config
-        self.wording = replace(wording, secret=api_key)
         self.key = api_key or NO_KEY
         self.base_url, self.login = split_login(base_url.rstrip("/"))
+        password = unquote(urlsplit(base_url).password or "")
+        secrets = (api_key, config.openai_api_key, config.anthropic_api_key, password)
+        self.wording = replace(wording, secrets=tuple(filter(None, secrets)))
         told = f"hermes-provider\0{self.key}\0{base_url}"
         self._fingerprint = hashlib.sha256(told.encode(errors="replace")).hexdigest()[:16]
         self._backoff_s = backoff_s
