@@ -15,6 +15,7 @@ from gateway_app.inbound import Inbound
 from gateway_app.model_offer import offered_models
 from gateway_app.models import Agent
 from gateway_app.protocol import FrameError, content_parts
+from gateway_app.release import release
 from gateway_app.selectors import sessions as reads
 from gateway_app.services import queue as queues
 from gateway_app.services import sessions as writes
@@ -33,7 +34,12 @@ async def hello(connection: Connection, command: protocol.Hello) -> Result:
     agents = await connection.host.lanes.read(_agents)
     return {
         "user": {"id": connection.user_id, "name": connection.user_name},
-        "server": {"name": "hermes", "version": __version__, "draining": connection.host.draining},
+        "server": {
+            "name": "hermes",
+            "version": __version__,
+            "release": release(),
+            "draining": connection.host.draining,
+        },
         "agents": agents,
         "whenBusy": list(POLICIES),
         "limits": {

@@ -15,12 +15,13 @@ from django.views.decorators.http import require_safe
 
 from gateway_app.config import gateway_config
 from gateway_app.content_policy import DIAGRAM_FRAME_POLICY, TRUSTED_TYPES_POLICY
+from gateway_app.release import release
 
 STYLES: Final = tuple(
     f"gateway_app/css/{name}.css"
     for name in (
         "tokens", "base", "layout", "overlay", "sidebar", "sessions",
-        "thread", "rows", "turn", "prose", "code", "composer",
+        "thread", "rows", "turn", "prose", "code", "composer", "queue", "gauge",
     )
 )  # fmt: skip
 
@@ -49,6 +50,7 @@ def page_facts(user: User) -> dict[str, Any]:
     return {
         "user": {"id": user.pk},
         "socketPath": "/ws/v1/",
+        "release": release(),
         "limits": {"maxFrameBytes": config.max_frame_bytes, "maxQueued": config.max_queued},
         "urls": {
             "login": reverse("login"),

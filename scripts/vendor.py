@@ -41,12 +41,12 @@ ICONS: Final = Package(
     {"LICENSE": "lucide.LICENSE"},
 )
 ICON_NAMES: Final = (
-    "arrow-down", "arrow-up", "check", "chevron-down", "chevron-right", "clock",
-    "clock-arrow-up", "cloud-off", "copy", "ellipsis", "flame", "fold-vertical", "hand",
-    "highlighter", "image", "info", "key",
-    "list-plus", "log-out", "menu", "monitor", "moon", "panel-left", "pencil", "refresh-cw",
-    "rotate-cw", "settings", "shield-check", "square-pen", "sun", "trash-2", "triangle-alert",
-    "unplug", "wrap-text", "wrench", "x",
+    "arrow-down", "arrow-up", "bot", "check", "chevron-down", "chevron-right", "clock",
+    "clock-arrow-up", "cloud", "cloud-off", "copy", "corner-down-right", "cpu", "ellipsis",
+    "flame", "fold-vertical", "hand", "highlighter", "image", "info", "key", "list-plus",
+    "log-out", "menu", "monitor", "moon", "panel-left", "pencil", "refresh-cw", "rotate-cw",
+    "settings", "shield-check", "square-pen", "sun", "trash-2", "triangle-alert", "unplug",
+    "wrap-text", "wrench", "x", "zap",
 )  # fmt: skip
 ADMIN_ICON_NAMES: Final = (
     "archive", "ban", "bot", "check", "circle-stop", "clock", "eye-off", "flame", "fold-vertical",

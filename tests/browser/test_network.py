@@ -133,7 +133,7 @@ def test_it_says_that_the_server_restarts_and_goes_on_with_the_new_one(
         chat.send("Go")
         expect(chat.live).to_have_text("Before")
         first.tell_to_stop()
-        expect(chat.page.locator(".strip")).to_contain_text("This server restarts.")
+        expect(chat.page.locator(".strip")).to_contain_text("This server restarts; you are moved over.")
         chat.send("For the next server")
         gate.release()
         expect(chat.footers).to_have_count(1)

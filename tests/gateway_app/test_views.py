@@ -54,6 +54,7 @@ def test_it_carries_what_the_script_needs_and_no_more(client: Client, person: Us
     assert page == {
         "user": {"id": person.pk},
         "socketPath": "/ws/v1/",
+        "release": "0.1.0",
         "limits": {"maxFrameBytes": 1024 * 1024, "maxQueued": 32},
         "urls": {
             "login": "/accounts/login/",

@@ -33,6 +33,7 @@ function setUp(storage = fakeStorage()) {
       at.unconfirmed.confirmed(entry, result);
     },
     onChange: () => {},
+    onElsewhere: (entries) => at.unconfirmed.confirmedElsewhere(entries, at.clock.now()),
   });
   return at;
 }
@@ -228,4 +229,52 @@ test("it keeps a draft per conversation, and works where storage is forbidden", 
     drafts.set(SESSION, "");
     assert.equal(drafts.get(SESSION), "");
   }
+});
+
+test("it keeps drawing what another tab had confirmed, until the events show it", async () => {
+  const one = setUp();
+  const other = setUp(one.storage);
+  add(one, "a");
+  other.unconfirmed.confirmedElsewhere(other.outbox.reload(), 0);
+  one.outbox.markTried("a");
+  other.unconfirmed.confirmedElsewhere(other.outbox.reload(), 0);
+  one.outbox.remove("a");
+  other.unconfirmed.confirmedElsewhere(other.outbox.reload(), 0);
+  let state = { ...emptySession(SESSION), loaded: true };
+  const shown = (now) => other.unconfirmed.of(SESSION, state, true, now).bubbles.length;
+  assert.equal(shown(29_000), 1);
+  state = { ...state, messages: [message("u1", 1, { kind: "user", clientMessageId: "a" })] };
+  assert.equal(shown(29_000), 0);
+});
+
+test("it forgets what another tab had confirmed if no event ever shows it", () => {
+  const at = setUp();
+  add(at, "a");
+  at.outbox.markTried("a");
+  at.unconfirmed.confirmedElsewhere([at.outbox.get("a")], 0);
+  at.outbox.remove("a");
+  assert.equal(at.unconfirmed.of(SESSION, emptySession(SESSION), true, 30_001).bubbles.length, 0);
+});
+
+test("it takes a message that another tab removed for removed", () => {
+  const one = setUp();
+  const other = setUp(one.storage);
+  add(one, "a");
+  other.outbox.reload();
+  one.outbox.remove("a");
+  other.unconfirmed.confirmedElsewhere(other.outbox.reload(), 0);
+  assert.deepEqual(other.unconfirmed.of(SESSION, emptySession(SESSION), true, 0).bubbles, []);
+});
+
+test("it names the agent and model only for a conversation that the message opens", async () => {
+  const at = setUp();
+  const chosen = { content: "x", createdAt: "", agent: "coder", model: "local:smollm2" };
+  at.outbox.add({ ...chosen, clientMessageId: "a", conversation: "new:1" });
+  at.outbox.add({ ...chosen, clientMessageId: "b", conversation: "new:1", whenBusy: "interrupt" });
+  at.sender.pump();
+  await settled();
+  assert.deepEqual([at.asked[0].body.agent, at.asked[0].body.model], ["coder", "local:smollm2"]);
+  await answer(at, 0, { turnId: "t", status: "running" });
+  assert.equal("model" in at.asked[1].body, false);
+  assert.equal(at.asked[1].body.whenBusy, "interrupt");
 });

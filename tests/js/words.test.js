@@ -110,7 +110,7 @@ test("it says nothing of a connection that is well, and what to expect of one th
   const strip = (state, more) =>
     stripWords(
       { phase: "ready", online: true, draining: false, ...state },
-      { waiting: 0, everReady: true, updated: false, ...more },
+      { waiting: 0, everReady: true, updated: false, lost: false, ...more },
     );
   assert.equal(strip({}), null);
   assert.equal(strip({ phase: "connecting" }, { everReady: false }), null);
@@ -119,13 +119,16 @@ test("it says nothing of a connection that is well, and what to expect of one th
   assert.equal(offline.strong, "You are offline.");
   assert.equal(offline.more, "2 messages wait here and go out in order.");
   assert.equal(offline.action, "now");
-  assert.equal(strip({ draining: true }).strong, "This server restarts.");
+  assert.equal(strip({ draining: true }).strong, "This server restarts; you are moved over.");
   assert.equal(strip({ phase: "waiting", draining: true }).action, null);
   assert.equal(strip({}, { updated: true }).action, "reload");
   assert.deepEqual(
-    [strip({ phase: "refused", sentence: "No." }).strong, strip({ phase: "login" })],
-    ["No.", null],
+    [strip({ phase: "refused", sentence: "No." }).strong, strip({ phase: "login" }).action],
+    ["No.", "login"],
   );
+  assert.equal(strip({}, { lost: true }), null);
+  assert.equal(strip({}, { lost: true, waiting: 1 }).more, "Sending 1 message.");
+  assert.equal(strip({}, { waiting: 1 }), null);
 });
 
 test("it keeps of a turn what was told, and leaves out what was not", () => {
@@ -158,12 +161,12 @@ test("it gives every verdict a reason in words", () => {
 test("it lists the server's queue by place, then what is on its way there", () => {
   const queue = [
     { turnId: "t2", place: 2, content: "two" },
-    { turnId: "t1", place: 1, content: [{ type: "text", text: "one" }] },
+    { turnId: "t1", place: 1, content: [{ type: "text", text: "one" }], whenBusy: "steer" },
   ];
   const listed = queueItems(queue, [{ clientMessageId: "c", content: "three" }]);
-  assert.deepEqual(listed.map((item) => [item.turnId, item.text]), [
-    ["t1", "one"],
-    ["t2", "two"],
-    [null, "three"],
+  assert.deepEqual(listed.map((item) => [item.turnId, item.text, item.way]), [
+    ["t1", "one", "steer"],
+    ["t2", "two", "queue"],
+    [null, "three", "queue"],
   ]);
 });

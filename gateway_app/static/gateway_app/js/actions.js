@@ -1,9 +1,10 @@
 // What a person can do on the page, in terms of commands. No drawing here.
 
-import { formatBytes } from "./format.js";
-import { command, newClientMessageId } from "./protocol.js";
+import { lastOwnMessage } from "./editing.js";
+import { gettext, interpolate } from "./i18n.js";
+import { command, newClientMessageId, plainText } from "./protocol.js";
 import { isNew } from "./sender.js";
-import { WORDS, tooLargeWords } from "./words.js";
+import { WORDS } from "./words.js";
 
 export class Actions {
   #model;
@@ -16,21 +17,19 @@ export class Actions {
   }
 
   /** True if the message is taken: from then on it is kept until the server has it. */
-  send(text) {
-    const { page, conversation, outbox, sender } = this.#model;
-    const clientMessageId = newClientMessageId();
-    const frame = command.send({ sessionId: conversation.current, clientMessageId, content: text });
-    const size = new TextEncoder().encode(JSON.stringify(frame)).length;
-    const limit = page.limits.maxFrameBytes;
-    if (size > limit) {
-      this.#screen.refuse(tooLargeWords(formatBytes(size), formatBytes(limit)));
+  send(text, whenBusy = null) {
+    const { conversation, editing, models, outbox, sender } = this.#model;
+    if (editing.of(conversation.current) !== null) {
+      this.#saveEdit(text);
       return false;
     }
     outbox.add({
-      clientMessageId,
+      clientMessageId: newClientMessageId(),
       conversation: conversation.current,
       content: text,
       createdAt: new Date().toISOString(),
+      whenBusy,
+      ...(isNew(conversation.current) && models.choice),
     });
     this.#screen.follow();
     sender.pump();
@@ -66,12 +65,57 @@ export class Actions {
     this.#ask(command.retry(sessionId, turnId, newClientMessageId()));
   }
 
-  async editQueued(turnId, text) {
-    this.#showQueue(await this.#ask(command.editQueued(turnId, text)));
+  async editQueued(turnId, content) {
+    this.#showQueue(await this.#ask(command.editQueued(turnId, { content })));
+  }
+
+  /** The running answer stops, and this message is next. */
+  async sendQueuedNow(turnId) {
+    this.#showQueue(await this.#ask(command.editQueued(turnId, { whenBusy: "interrupt" })));
   }
 
   async removeQueued(turnId) {
     this.#showQueue(await this.#ask(command.removeQueued(turnId)));
+  }
+
+  /** The last message of one's own goes back into the field, wherever it is by now. */
+  editLast() {
+    const { conversation, connection, feeds, outbox, page } = this.#model;
+    const kept = outbox.of(conversation.current).at(-1);
+    if (kept !== undefined) {
+      if (!kept.tried || kept.failed !== null) this.editPending(kept.clientMessageId);
+      return;
+    }
+    const state = feeds.get(conversation.sessionId);
+    const message = state && connection.ready ? lastOwnMessage(state, page.user.id) : null;
+    if (message !== null) this.editMessage(message);
+  }
+
+  editMessage(message) {
+    const { conversation, editing } = this.#model;
+    editing.begin(conversation.current, message.id, plainText(message.parts));
+    this.#screen.editBegan(editing.of(conversation.current).text);
+  }
+
+  cancelEdit() {
+    this.#model.editing.end();
+    this.#screen.editEnded();
+  }
+
+  /** Another agent or model: of the open conversation, or of the next new one. */
+  async configure({ agent = null, model = null }) {
+    const { connection, conversation, feeds, models, sessions } = this.#model;
+    const { sessionId } = conversation;
+    if (sessionId === null) {
+      models.choose({ ...models.choice, ...(agent === null ? { model } : { agent, model: null }) });
+      return;
+    }
+    const chosen = agent === null ? { model } : { agent, model: "" };
+    const result = await this.#ask(command.configure(sessionId, chosen));
+    if (result === null) return;
+    feeds.setSession(sessionId, result.session);
+    sessions.note(result.session);
+    this.#screen.say(answersWords(models.modelOf(result.session)));
   }
 
   loadOlder() {
@@ -98,6 +142,19 @@ export class Actions {
     const { conversation } = this.#model;
     if (!isNew(conversation.current) || location.pathname !== "/") conversation.startNew();
     this.#screen.home();
+  }
+
+  async #saveEdit(content) {
+    const { conversation, editing, feeds } = this.#model;
+    const { sessionId } = conversation;
+    const { messageId } = editing.of(conversation.current);
+    const running = feeds.get(sessionId)?.run !== null;
+    const clientMessageId = newClientMessageId();
+    const whenBusy = running ? "interrupt" : null;
+    const body = command.edit({ sessionId, messageId, clientMessageId, content, whenBusy });
+    if ((await this.#ask(body)) === null) return;
+    this.cancelEdit();
+    this.#screen.follow();
   }
 
   async #restore(sessionId, open) {
@@ -131,4 +188,8 @@ export class Actions {
       return false;
     }
   }
+}
+
+function answersWords(model) {
+  return interpolate(gettext("%s answers from now on"), [model.name]);
 }

@@ -5,9 +5,11 @@ import { Connection } from "./connection.js";
 import { Conversation } from "./conversation.js";
 import { partsOf } from "./dom.js";
 import { Drawer } from "./drawer.js";
+import { Editing } from "./editing.js";
 import { Feeds } from "./feeds.js";
 import { Menu } from "./menu.js";
 import { accountMenu, sessionMenu } from "./menus.js";
+import { Models } from "./models.js";
 import { Outbox } from "./outbox.js";
 import { Screen } from "./screen.js";
 import { Sender, isNew } from "./sender.js";
@@ -35,9 +37,13 @@ const model = {
   outbox,
   drafts: new Drafts(storage, `hermes.draft.${page.user.id}`),
   unconfirmed: new Unconfirmed(outbox),
-  agents: [],
+  editing: new Editing(),
+  whenBusy: ["queue"],
   everReady: false,
   updated: false,
+  /** A connection was lost, and what waited meanwhile is still being sent. */
+  lost: false,
+  logIn: () => location.assign(`${page.urls.login}?next=${encodeURIComponent(location.pathname)}`),
 };
 const marks = new Map();
 let wasReady = false;
@@ -57,6 +63,12 @@ model.connection = new Connection({
   onReady: ready,
   onFrame: (frame) => model.feeds.accept(frame),
 });
+model.models = new Models({
+  connection: model.connection,
+  storage,
+  name: `hermes.choice.${page.user.id}`,
+  onChange: () => screen.draw(),
+});
 model.feeds = new Feeds({ connection: model.connection, clock, onChange: feedChanged });
 model.sessions = new Sessions({
   connection: model.connection,
@@ -70,7 +82,11 @@ model.sender = new Sender({
   withLock: (work) => (navigator.locks ? navigator.locks.request("hermes.outbox", work) : work()),
   maxQueued: () => page.limits.maxQueued,
   onSent: sent,
-  onChange: () => screen.draw(),
+  onElsewhere: (entries) => model.unconfirmed.confirmedElsewhere(entries, clock.now()),
+  onChange: () => {
+    if (outbox.next() === null && model.connection.ready) model.lost = false;
+    screen.draw();
+  },
 });
 
 function showCurrent() {
@@ -83,24 +99,25 @@ function connectionChanged(state) {
   if (wasReady && state.phase === "waiting") {
     screen.say(state.online ? WORDS.reconnecting : WORDS.offline);
   }
+  if (wasReady && state.phase === "login") screen.alarmQuietly(WORDS.loginOver);
+  if (state.phase === "refused") screen.alarmQuietly(state.sentence);
+  if (wasReady && state.phase !== "ready") model.lost = true;
   wasReady = state.phase === "ready";
-  if (state.phase === "login") {
-    const next = encodeURIComponent(location.pathname);
-    location.assign(`${page.urls.login}?next=${next}`);
-  }
   screen.draw();
 }
 
 function ready(hello) {
-  const version = hello.server?.version;
-  model.updated = model.everReady && version !== model.version;
-  model.version ??= version;
+  // The page was made by one release; a server of another one has other scripts.
+  model.updated = hello.server.release !== page.release;
   if (model.everReady) screen.say(WORDS.back);
   model.everReady = true;
-  model.agents = hello.agents ?? [];
+  model.models.agents = hello.agents ?? [];
+  model.models.refresh();
+  model.whenBusy = hello.whenBusy ?? ["queue"];
   Object.assign(page.limits, hello.limits);
   model.feeds.resume();
   model.sessions.refresh();
+  if (outbox.next() === null) model.lost = false;
   model.sender.pump();
 }
 
@@ -168,7 +185,7 @@ screen.attach(actions, {
   menu: openMenu,
   rename: (sessionId, title) => actions.rename(sessionId, title),
   loadMore: () => model.sessions.loadMore(),
-});
+}, menu);
 parts.newChat.addEventListener("click", newChat);
 parts.headNewChat.addEventListener("click", newChat);
 parts.account.addEventListener("click", () =>
@@ -207,8 +224,9 @@ document.addEventListener("visibilitychange", () => {
   model.sessions.refresh();
 });
 window.addEventListener("storage", (event) => {
+  if (event.key?.startsWith(`hermes.draft.${page.user.id}.`)) screen.draftChanged();
   if (event.key !== `hermes.outbox.${page.user.id}`) return;
-  outbox.reload();
+  model.unconfirmed.confirmedElsewhere(outbox.reload(), clock.now());
   model.sender.pump();
   screen.draw();
 });

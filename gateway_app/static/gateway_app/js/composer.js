@@ -2,26 +2,37 @@
 // that is composing keeps its Enter. The draft is kept with every change.
 
 import { setText } from "./dom.js";
+import { gettext, interpolate } from "./i18n.js";
+import { sendWord } from "./send_ways.js";
 
 const GROWS_TO = 0.4;
 const LONG = 20_000;
+const WITH_WORD = new Set(["queue", "save"]);
 
 export class Composer {
   #parts;
   #actions;
   #mode = null;
+  #problem = "";
+  #told = false;
 
-  /** `actions`: send(text) -> true if taken, stop(), draft(text). */
+  /**
+   * `actions`: send(text, whenBusy) -> true if taken; stop(); draft(text); editLast();
+   * cancelEdit(); openWays(button); problemOf(text) -> why it cannot be sent, or "";
+   * enterSends() -> bool.
+   */
   constructor(parts, actions) {
     this.#parts = parts;
     this.#actions = actions;
     parts.form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.#submit();
+      this.submit();
     });
     parts.text.addEventListener("keydown", (event) => this.#key(event));
     parts.text.addEventListener("input", () => this.#changed());
     parts.stop.addEventListener("click", () => actions.stop());
+    parts.ways.addEventListener("click", () => actions.openWays(parts.ways));
+    parts.editCancel.addEventListener("click", () => actions.cancelEdit());
   }
 
   get text() {
@@ -33,29 +44,27 @@ export class Composer {
     if (text === this.text) return;
     this.#parts.text.value = text;
     this.#parts.text.setSelectionRange(text.length, text.length);
-    this.#fit();
-    this.#arm();
+    this.#measure();
   }
 
   focus() {
     this.#parts.text.focus();
   }
 
-  /** mode: {running, connected, name, missing}. The button's word says what sending will do. */
+  /**
+   * mode: {running, connected, name, missing, full (sentence, or ""), ways (list of policies),
+   * editing (bool)}. The button's word says what sending will do.
+   */
   show(mode) {
     this.#mode = mode;
-    const { text, send, stop, sendWord, sendIcon, queueIcon, keepIcon } = this.#parts;
-    text.placeholder = `Message ${mode.name}`;
+    const { text, stop, ways, editing } = this.#parts;
+    const placeholder = interpolate(gettext("Message %s"), [mode.name]);
+    if (text.placeholder !== placeholder) text.placeholder = placeholder;
     text.disabled = mode.missing;
-    stop.hidden = !mode.running;
-    stop.disabled = !mode.connected;
-    const word = !mode.connected ? "Keep for sending" : mode.running ? "Queue" : "Send";
-    setText(sendWord, word);
-    send.title = word;
-    send.dataset.word = mode.connected && mode.running ? "shown" : "heard";
-    sendIcon.toggleAttribute("hidden", word !== "Send");
-    queueIcon.toggleAttribute("hidden", word !== "Queue");
-    keepIcon.toggleAttribute("hidden", word !== "Keep for sending");
+    editing.hidden = !mode.editing;
+    stop.hidden = !(mode.running && mode.connected);
+    ways.hidden = !(mode.running && mode.connected && !mode.editing && mode.ways.length > 1);
+    this.#drawSend();
     this.#arm();
   }
 
@@ -67,31 +76,73 @@ export class Composer {
     hint.dataset.tone = alarming ? "danger" : "plain";
   }
 
-  #submit() {
+  submit(whenBusy = null) {
     const text = this.text.trim();
     if (text === "" || this.#parts.send.disabled) return;
-    if (!this.#actions.send(text)) return;
+    if (!this.#actions.send(text, whenBusy)) return;
     this.fill("");
     this.#actions.draft("");
   }
 
+  #drawSend() {
+    const { send, sendWord: word, sendIcon, queueIcon, keepIcon, saveIcon } = this.#parts;
+    const kind = this.#kind();
+    setText(word, sendWord(kind));
+    send.title = sendWord(kind);
+    send.dataset.word = WITH_WORD.has(kind) ? "shown" : "heard";
+    const icons = { send: sendIcon, queue: queueIcon, keep: keepIcon, save: saveIcon };
+    for (const [name, icon] of Object.entries(icons)) icon.toggleAttribute("hidden", name !== kind);
+  }
+
+  #kind() {
+    if (this.#mode.editing) return "save";
+    if (!this.#mode.connected) return "keep";
+    return this.#mode.running ? "queue" : "send";
+  }
+
   #key(event) {
-    const composing = event.isComposing || event.keyCode === 229;
-    if (event.key !== "Enter" || event.shiftKey || event.altKey || composing) return;
+    if (event.isComposing || event.keyCode === 229) return;
+    if (event.key === "Enter") this.#enter(event);
+    else if (event.key === "ArrowUp" && this.text === "" && !hasModifier(event)) {
+      event.preventDefault();
+      this.#actions.editLast();
+    } else if (event.key === "Escape" && this.#mode?.editing && !hasModifier(event)) {
+      event.preventDefault();
+      this.#actions.cancelEdit();
+    }
+  }
+
+  /** With Ctrl (or Cmd) it sends in any case, and while an answer runs, now. */
+  #enter(event) {
+    if (event.altKey) return;
+    const command = event.ctrlKey || event.metaKey;
+    if (!command && event.shiftKey === this.#actions.enterSends()) return;
     event.preventDefault();
-    this.#submit();
+    const now = command && this.#mode?.running && this.#mode.ways.includes("interrupt");
+    this.submit(now ? "interrupt" : null);
   }
 
   #changed() {
-    this.#fit();
-    this.#arm();
     this.hint("");
+    this.#measure();
     this.#actions.draft(this.text);
   }
 
+  #measure() {
+    this.#problem = this.#actions.problemOf(this.text);
+    this.#fit();
+    this.#arm();
+  }
+
   #arm() {
-    this.#parts.send.disabled = this.text.trim() === "" || Boolean(this.#mode?.missing);
-    this.#parts.form.classList.toggle("blank", this.text.trim() === "");
+    const blank = this.text.trim() === "";
+    const reason = this.#problem || (blank ? "" : this.#mode?.full ?? "");
+    const { send, ways, form } = this.#parts;
+    send.disabled = ways.disabled = blank || reason !== "" || Boolean(this.#mode?.missing);
+    form.classList.toggle("blank", blank);
+    if (reason !== "") this.hint(reason, true);
+    else if (this.#parts.hint.dataset.tone === "danger" && this.#told) this.hint("");
+    this.#told = reason !== "";
   }
 
   /** As tall as its text, up to a part of the page; upwards, for it is docked to the end. */
@@ -103,4 +154,8 @@ export class Composer {
     if (text.value.length > LONG) return;
     text.style.blockSize = `${Math.min(text.scrollHeight, limit)}px`;
   }
+}
+
+function hasModifier(event) {
+  return event.shiftKey || event.ctrlKey || event.altKey || event.metaKey;
 }

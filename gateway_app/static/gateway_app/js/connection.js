@@ -8,8 +8,10 @@
 import { Acks } from "./acks.js";
 import { retryDelay } from "./backoff.js";
 import { CLOSE, CommandError, ConnectionLost, SUBPROTOCOL, command, parseFrame } from "./protocol.js";
+import { WORDS } from "./words.js";
 
-const SILENCE_MS = 60_000;
+/** How long a server that was asked for a sign of life may take. */
+const GRACE_MS = 10_000;
 const CHECK_MS = 5_000;
 const HELLO_MS = 10_000;
 const PROBE_MS = 5_000;
@@ -138,7 +140,7 @@ export class Connection {
     this.#close();
     if (code === CLOSE.revoked) return this.#end();
     if (code === CLOSE.forbidden) {
-      return this.#refuse("The server refused this connection. Load the page again to go on.");
+      return this.#refuse(WORDS.refused);
     }
     if (!opened) {
       this.#enter("waiting");
@@ -158,7 +160,7 @@ export class Connection {
   /** A half-open socket never closes by itself: silence is the only sign. */
   #checkSilence() {
     const silent = this.#clock.now() - this.#heardAt;
-    if (silent >= SILENCE_MS) return this.drop();
+    if (silent >= this.#heartbeatMs + GRACE_MS) return this.drop();
     if (silent >= this.#heartbeatMs && this.ready) {
       this.#ask(command.ping(this.#clock.now())).catch(() => {});
     }

@@ -1,12 +1,13 @@
 // One small menu, shown beside the button that opened it: arrows move, Esc closes, focus returns.
 
-import { icon, make } from "./dom.js";
+import { bdi, icon, make } from "./dom.js";
 
 const GAP_PX = 4;
 
 export class Menu {
   #element;
   #opener = null;
+  #atStart = false;
 
   constructor(element) {
     this.#element = element;
@@ -16,19 +17,25 @@ export class Menu {
     });
   }
 
-  /** `entries`: {label, icon, run, danger?, checked?}. */
-  open(opener, entries) {
+  /** `entries`: {label, icon, run, danger?, checked?, detail?}, or {heading}. It ends where its opener ends. */
+  open(opener, entries, { atStart = false } = {}) {
     this.#opener = opener;
+    this.#atStart = atStart;
     this.#element.replaceChildren(...entries.map((entry) => this.#entry(entry)));
     // A modal dialog makes the rest of the page inert: the menu has to be inside it.
     (opener.closest("dialog") ?? document.body).append(this.#element);
     this.#element.showPopover();
     this.#place();
     opener.setAttribute("aria-expanded", "true");
-    this.#element.firstElementChild.focus();
+    (this.#element.querySelector("[aria-checked=true]") ?? this.#buttons()[0]).focus();
   }
 
-  #entry({ label, icon: name, run, danger, checked }) {
+  #buttons() {
+    return [...this.#element.querySelectorAll("button")];
+  }
+
+  #entry({ heading, label, icon: name, run, danger, checked, detail }) {
+    if (heading) return make("p", "menu-heading", heading);
     const button = make("button", "menu-entry");
     button.type = "button";
     const radio = checked !== undefined;
@@ -36,7 +43,10 @@ export class Menu {
     if (radio) button.setAttribute("aria-checked", String(checked));
     button.tabIndex = -1;
     if (danger) button.dataset.tone = "danger";
-    button.append(icon(name), make("span", "", label));
+    const words = make("span", "menu-words");
+    words.append(bdi(label));
+    if (detail) words.append(make("span", "menu-detail", detail));
+    button.append(icon(name), words);
     if (checked) button.append(icon("check", true));
     button.addEventListener("click", () => {
       const opener = this.#opener;
@@ -53,15 +63,18 @@ export class Menu {
     const below = at.bottom + GAP_PX + box.height <= window.innerHeight;
     const top = below ? at.bottom + GAP_PX : Math.max(GAP_PX, at.top - box.height - GAP_PX);
     const rtl = document.documentElement.dir === "rtl";
-    const startOfEnd = rtl ? window.innerWidth - at.left : at.right;
+    const [first, end] = rtl
+      ? [window.innerWidth - at.right, window.innerWidth - at.left]
+      : [at.left, at.right];
     const last = window.innerWidth - box.width - GAP_PX;
-    const start = Math.max(GAP_PX, Math.min(startOfEnd - box.width, last));
+    const wanted = this.#atStart ? first : end - box.width;
+    const start = Math.max(GAP_PX, Math.min(wanted, last));
     this.#element.style.insetBlockStart = `${top}px`;
     this.#element.style.insetInlineStart = `${start}px`;
   }
 
   #key(event) {
-    const entries = [...this.#element.children];
+    const entries = this.#buttons();
     const at = entries.indexOf(document.activeElement);
     const moves = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: entries.length - 1 };
     if (event.key in moves) {

@@ -1,7 +1,8 @@
 // Messages that a person sent and the server has not yet confirmed. Kept in the browser's storage,
 // so that they outlive a reload; each is sent under one clientMessageId until it is confirmed.
 //
-// An entry: {clientMessageId, conversation, content, createdAt, tried, failed: sentence | null}.
+// An entry: {clientMessageId, conversation, content, createdAt, tried, failed: sentence | null},
+// and what was chosen for it: agent, model (of a conversation that it opens), whenBusy.
 // `conversation` is a session id, or "new:<id>" for one that its first message will open.
 
 export class Outbox {
@@ -16,8 +17,8 @@ export class Outbox {
     this.entries = this.#read();
   }
 
-  add({ clientMessageId, conversation, content, createdAt }) {
-    const entry = { clientMessageId, conversation, content, createdAt, tried: false, failed: null };
+  add(message) {
+    const entry = { ...message, tried: false, failed: null };
     this.#change((entries) => [...entries, entry]);
   }
 
@@ -60,9 +61,11 @@ export class Outbox {
     );
   }
 
-  /** Another tab wrote: its view of what is kept is as good as ours. */
+  /** Another tab wrote: its view of what is kept is as good as ours. Gives what is gone. */
   reload() {
+    const before = this.entries;
     this.entries = this.#read();
+    return before.filter(({ clientMessageId }) => this.get(clientMessageId) === null);
   }
 
   #update(clientMessageId, fields) {

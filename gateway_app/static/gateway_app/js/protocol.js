@@ -60,6 +60,7 @@ export function newClientMessageId() {
 
 export const command = Object.freeze({
   hello: (client) => ({ type: "hello", protocol: SUBPROTOCOL, client }),
+  listModels: () => ({ type: "model.list" }),
   listSessions: ({ cursor, limit }) => ({ type: "session.list", ...set({ cursor, limit }) }),
   subscribe: (sessionId, after) => ({ type: "session.subscribe", sessionId, ...set({ after }) }),
   unsubscribe: (sessionId) => ({ type: "session.unsubscribe", sessionId }),
@@ -69,14 +70,27 @@ export const command = Object.freeze({
     ...set({ before, limit }),
   }),
   rename: (sessionId, title) => ({ type: "session.update", sessionId, title }),
+  configure: (sessionId, { agent, model }) => ({
+    type: "session.update",
+    sessionId,
+    ...set({ agent, model }),
+  }),
   remove: (sessionId) => ({ type: "session.delete", sessionId }),
   restore: (sessionId) => ({ type: "session.restore", sessionId }),
-  send: ({ sessionId, clientMessageId, content }) => ({
+  send: ({ sessionId, clientMessageId, content, agent, model, whenBusy }) => ({
     type: "message.send",
-    ...set({ sessionId }),
+    ...set({ sessionId, agent, model }),
     clientMessageId,
     content,
-    whenBusy: "queue",
+    whenBusy: whenBusy ?? "queue",
+  }),
+  edit: ({ sessionId, messageId, clientMessageId, content, whenBusy }) => ({
+    type: "message.edit",
+    sessionId,
+    messageId,
+    clientMessageId,
+    content,
+    ...set({ whenBusy }),
   }),
   stop: (sessionId) => ({ type: "turn.stop", sessionId }),
   retry: (sessionId, turnId, clientMessageId) => ({
@@ -85,7 +99,11 @@ export const command = Object.freeze({
     turnId,
     clientMessageId,
   }),
-  editQueued: (turnId, content) => ({ type: "queue.edit", turnId, content }),
+  editQueued: (turnId, { content, whenBusy }) => ({
+    type: "queue.edit",
+    turnId,
+    ...set({ content, whenBusy }),
+  }),
   removeQueued: (turnId) => ({ type: "queue.remove", turnId }),
   ack: (acks) => ({ type: "ack", acks }),
   ping: (t) => ({ type: "ping", t }),

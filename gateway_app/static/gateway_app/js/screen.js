@@ -1,10 +1,10 @@
 // Draws the model: at most once a frame, whatever happened in between.
 
 import { Announcer, announcement } from "./announcer.js";
-import { Composer } from "./composer.js";
+import { Dock } from "./dock.js";
 import { Head } from "./head.js";
+import { gettext } from "./i18n.js";
 import { threadItems } from "./items.js";
-import { QueuePanel, queueItems } from "./queue_panel.js";
 import { Sidebar } from "./sidebar.js";
 import { emptySession, sessionMark } from "./store.js";
 import { Strip, stripWords } from "./strip.js";
@@ -28,21 +28,17 @@ export class Screen {
   }
 
   /** Makes the views. `actions` is what their buttons do. */
-  attach(actions, listActions) {
+  attach(actions, listActions, menu) {
     const parts = this.#parts;
     this.#views = {
       head: new Head(parts, actions),
       thread: new Thread(parts, actions),
-      queue: new QueuePanel(parts, actions),
       sidebar: new Sidebar(parts, listActions),
-      composer: new Composer(parts, {
-        send: (text) => actions.send(text),
-        stop: () => actions.stop(),
-        draft: (text) => this.#model.drafts.set(this.#model.conversation.current, text),
-      }),
+      dock: new Dock(parts, this.#model, actions, menu),
       strip: new Strip(parts, {
         now: () => this.#model.connection.connect(),
         reload: () => location.reload(),
+        login: () => this.#model.logIn(),
       }),
       toast: new Toast(parts),
       announcer: new Announcer(parts),
@@ -90,23 +86,28 @@ export class Screen {
    * keyboard over the page, so there the person decides.
    */
   home() {
-    if (window.matchMedia("(pointer: fine)").matches) this.#views.composer.focus();
+    if (window.matchMedia("(pointer: fine)").matches) this.#views.dock.composer.focus();
   }
 
   refuse(sentence) {
-    this.#views.composer.hint(sentence, true);
+    this.#views.dock.composer.hint(sentence, true);
     this.#views.announcer.tell({ alert: sentence });
   }
 
   /** Words under the field; with `forMs` they go by themselves. */
   hint(words, forMs = null) {
-    this.#views.composer.hint(words);
+    this.#views.dock.composer.hint(words);
     clearTimeout(this.#hintTimer);
     if (forMs !== null) this.#hintTimer = setTimeout(() => this.hint(""), forMs);
   }
 
   alarm(sentence) {
     this.#views.toast.show(sentence, null);
+    this.#views.announcer.tell({ alert: sentence });
+  }
+
+  /** For who does not see the strip, which says it too. */
+  alarmQuietly(sentence) {
     this.#views.announcer.tell({ alert: sentence });
   }
 
@@ -120,11 +121,32 @@ export class Screen {
   }
 
   takeBack(text) {
-    const { composer } = this.#views;
+    const { composer } = this.#views.dock;
     composer.fill([text, composer.text].filter(Boolean).join("\n\n"));
     this.#model.drafts.set(this.#model.conversation.current, composer.text);
     composer.focus();
     this.draw();
+  }
+
+  /** The words of a message that is edited stand in the field. */
+  editBegan(text) {
+    const { composer } = this.#views.dock;
+    composer.fill(text);
+    composer.focus();
+    this.say(WORDS.editing);
+    this.draw();
+  }
+
+  /** What was written there before is back. */
+  editEnded() {
+    const { composer } = this.#views.dock;
+    composer.fill(this.#model.drafts.get(this.#model.conversation.current));
+    composer.focus();
+    this.draw();
+  }
+
+  draftChanged() {
+    this.#views.dock.draftChanged();
   }
 
   /** Where the title stands in the list, it becomes a field. */
@@ -141,14 +163,14 @@ export class Screen {
     const { conversation, feeds, connection, unconfirmed } = this.#model;
     const { current, sessionId } = conversation;
     const state = feeds.get(sessionId) ?? emptySession(sessionId);
-    const { bubbles, queued } = unconfirmed.of(current, state, connection.ready);
+    const { bubbles, queued } = unconfirmed.of(current, state, connection.ready, Date.now());
     const items = threadItems(state, bubbles, connection.ready);
     const switched = this.#shown !== current;
     this.#views.head.show(this.#headOf(state));
     this.#drawList(sessionId);
     this.#drawThread(state, items);
-    this.#views.queue.show(queueItems(state.queue, queued), connection.ready);
-    this.#drawComposer(state, current);
+    this.#shown = current;
+    this.#views.dock.show(state, this.#agentName(state), queued);
     this.#drawConnection();
     if (switched || this.#followNext) this.#views.thread.follow();
     this.#followNext = false;
@@ -176,10 +198,7 @@ export class Screen {
   }
 
   #agentName(state) {
-    const { agents } = this.#model;
-    const slug = state.session?.agent;
-    const agent = agents.find((known) => (known.slug ?? known.id) === slug) ?? agents[0];
-    return agent?.name ?? "Assistant";
+    return this.#model.models.agentOf(state.session)?.name ?? gettext("Assistant");
   }
 
   #drawList(current) {
@@ -197,24 +216,11 @@ export class Screen {
     });
   }
 
-  #drawComposer(state, current) {
-    const { connection, drafts } = this.#model;
-    if (this.#shown !== current) {
-      this.#shown = current;
-      this.#views.composer.fill(drafts.get(current));
-    }
-    this.#views.composer.show({
-      running: state.run !== null,
-      connected: connection.ready,
-      name: this.#agentName(state),
-      missing: Boolean(state.missing),
-    });
-  }
-
   #drawConnection() {
     const { connection, outbox, everReady, updated } = this.#model;
     const waiting = outbox.entries.filter((entry) => entry.failed === null).length;
-    this.#views.strip.show(stripWords(connection.state, { waiting, everReady, updated }));
+    const facts = { waiting, everReady, updated, lost: this.#model.lost };
+    this.#views.strip.show(stripWords(connection.state, facts));
     this.#views.strip.showAccount(connection.state);
   }
 }

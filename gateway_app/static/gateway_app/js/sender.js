@@ -16,7 +16,8 @@ export class Sender {
 
   /**
    * options: connection, outbox, clock, withLock(work) -> Promise (one tab at a time, where the
-   * browser can), maxQueued() -> number, onSent(entry, result), onChange().
+   * browser can), maxQueued() -> number, onSent(entry, result), onChange(), onElsewhere(entries):
+   * another tab sent these.
    */
   constructor(options) {
     this.#options = options;
@@ -35,8 +36,8 @@ export class Sender {
   }
 
   async #sendAll() {
-    const { connection, outbox, onChange } = this.#options;
-    outbox.reload();
+    const { connection, outbox, onChange, onElsewhere } = this.#options;
+    onElsewhere(outbox.reload());
     for (let entry = outbox.next(); entry !== null && connection.ready; entry = outbox.next()) {
       outbox.markTried(entry.clientMessageId);
       onChange();
@@ -49,10 +50,10 @@ export class Sender {
   /** True if the next message may follow. */
   async #sendOne(entry) {
     const { connection, outbox, onSent } = this.#options;
-    const { clientMessageId, conversation, content } = entry;
-    const sessionId = isNew(conversation) ? undefined : conversation;
+    const { clientMessageId, conversation } = entry;
+    const own = isNew(conversation) ? {} : { sessionId: conversation, agent: null, model: null };
     try {
-      const result = await connection.request(command.send({ sessionId, clientMessageId, content }));
+      const result = await connection.request(command.send({ ...entry, ...own }));
       if (isNew(conversation)) outbox.rename(conversation, result.sessionId);
       outbox.remove(clientMessageId);
       onSent(entry, result);

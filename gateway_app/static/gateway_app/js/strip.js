@@ -1,31 +1,43 @@
 // The strip under the head: there only while the connection is not well. And the account's dot.
 
 import { setIcon, setText } from "./dom.js";
-import { WORDS, waitingWords } from "./words.js";
+import { gettext } from "./i18n.js";
+import { WORDS, sendingWords, waitingWords } from "./words.js";
 
-/** What the strip says: {icon, strong, more, action: "now" | "reload" | null}; null: nothing. */
-export function stripWords(state, { waiting, everReady, updated }) {
-  if (updated) {
-    return { icon: "refresh-cw", strong: WORDS.updated, more: WORDS.updatedMore, action: "reload" };
+const ACTIONS = Object.freeze({
+  now: gettext("Try now"),
+  reload: gettext("Load again"),
+  login: gettext("Log in"),
+});
+
+/**
+ * What the strip says: {icon, strong, more, action: "now" | "reload" | "login" | null}; null:
+ * nothing. `lost`: the connection was lost, and what waited is still on its way.
+ */
+export function stripWords(state, { waiting, everReady, updated, lost }) {
+  if (state.phase === "login") {
+    return say("log-out", WORDS.loginOver, WORDS.loginOverMore, "login");
   }
-  if (state.phase === "refused") {
-    return { icon: "unplug", strong: state.sentence, more: "", action: "reload" };
+  if (state.phase === "refused") return say("unplug", state.sentence, "", "reload");
+  if (updated) return say("refresh-cw", WORDS.updated, WORDS.updatedMore, "reload");
+  if (state.draining) return say("refresh-cw", WORDS.draining, WORDS.drainingMore);
+  if (state.phase === "ready") {
+    return lost && waiting > 0 ? say("refresh-cw", WORDS.backOnline, sendingWords(waiting)) : null;
   }
-  if (state.draining) {
-    return { icon: "refresh-cw", strong: WORDS.draining, more: WORDS.drainingMore, action: null };
-  }
-  if (state.phase === "ready" || state.phase === "login") return null;
-  const more = waitingWords(waiting);
-  if (!state.online) return { icon: "cloud-off", strong: WORDS.offline, more, action: "now" };
   if (!everReady && state.phase === "connecting") return null;
-  return { icon: "unplug", strong: WORDS.reconnecting, more, action: "now" };
+  if (!state.online) return say("cloud-off", WORDS.offline, waitingWords(waiting), "now");
+  return say("unplug", WORDS.reconnecting, waitingWords(waiting), "now");
+}
+
+function say(icon, strong, more, action = null) {
+  return { icon, strong, more, action };
 }
 
 export class Strip {
   #parts;
   #action = null;
 
-  /** `actions`: now(), reload(). */
+  /** `actions`: now(), reload(), login(). */
   constructor(parts, actions) {
     this.#parts = parts;
     parts.stripAction.addEventListener("click", () => actions[this.#action]?.());
@@ -40,13 +52,18 @@ export class Strip {
     setText(stripMore, words.more);
     this.#action = words.action;
     stripAction.hidden = words.action === null;
-    setText(stripAction, words.action === "reload" ? "Load again" : "Try now");
+    if (words.action !== null) setText(stripAction, ACTIONS[words.action]);
   }
 
   showAccount(state) {
     const { accountDot, accountState } = this.#parts;
     accountDot.dataset.state = state.phase === "ready" ? "ok" : "wait";
-    const word = state.online ? "Reconnecting" : "Offline";
-    setText(accountState, state.phase === "ready" ? WORDS.connected : word);
+    setText(accountState, accountWord(state));
   }
+}
+
+function accountWord({ phase, online }) {
+  if (phase === "ready") return WORDS.connected;
+  if (phase === "login") return gettext("Logged out");
+  return online ? gettext("Reconnecting") : gettext("Offline");
 }

@@ -1,5 +1,5 @@
 // What is known of a turn, from the events of its run or from a snapshot's `turns`.
-// {turnId, state, verdict, reason, usage, ttftMs, durationMs, costUsd, error: {code, message}}
+// {turnId, state, verdict, reason, usage, ttftMs, durationMs, contextTokens, costUsd, error: {code, message}}
 
 export function startTurn(turn, event) {
   return {
@@ -33,6 +33,7 @@ function withFacts(turn, event) {
     usage: sumUsage(event.usage) ?? turn.usage,
     ttftMs: own.ttftMs ?? turn.ttftMs,
     durationMs: own.durationMs ?? elapsed(turn, event),
+    contextTokens: own.contextTokens ?? turn.contextTokens,
     costUsd: own.costUsd ?? turn.costUsd,
   });
 }

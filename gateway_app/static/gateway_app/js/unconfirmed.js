@@ -3,6 +3,11 @@
 
 import { isNew } from "./sender.js";
 
+const ACCEPTED = new Set(["running", "queued", "steered", "held"]);
+const QUEUED = new Set(["queued", "steered"]);
+/** As long as it may take until the events of what another tab sent come here. */
+const ELSEWHERE_MS = 30_000;
+
 export class Unconfirmed {
   #outbox;
   #sent = [];
@@ -13,20 +18,27 @@ export class Unconfirmed {
 
   /** The server has it; its events will show it. A repeat was shown by them before. */
   confirmed(entry, result) {
-    if (result.replayed || !["running", "queued", "held"].includes(result.status)) return;
+    if (result.replayed || !ACCEPTED.has(result.status)) return;
     const conversation = isNew(entry.conversation) ? result.sessionId : entry.conversation;
     const { turnId, status } = result;
     this.#sent.push({ ...entry, conversation, tried: true, failed: null, turnId, status });
   }
 
+  /** Another tab had these confirmed; how, this one learns from the events. */
+  confirmedElsewhere(entries, at) {
+    const tried = entries.filter((entry) => entry.tried && entry.failed === null);
+    this.#sent.push(...tried.map((entry) => ({ ...entry, status: null, until: at + ELSEWHERE_MS })));
+  }
+
   /** {bubbles, queued}: what to draw in the thread, and what in the queue, oldest first. */
-  of(conversation, state, connected) {
-    this.#forgetShown(conversation, state);
+  of(conversation, state, connected, now = 0) {
+    this.#forgetShown(conversation, state, now);
     const shown = new Set(state?.messages.map((message) => message.clientMessageId));
     const sent = this.#sent.filter((entry) => entry.conversation === conversation);
     const kept = this.#outbox.of(conversation).filter((entry) => !shown.has(entry.clientMessageId));
-    const bubbles = sent.filter((entry) => entry.status !== "queued");
-    const queued = sent.filter((entry) => entry.status === "queued");
+    const waits = (entry) => QUEUED.has(entry.status) || (entry.status === null && state?.run);
+    const bubbles = sent.filter((entry) => !waits(entry));
+    const queued = sent.filter(waits);
     let busy = Boolean(state?.run) || (state?.queue.length ?? 0) > 0 || sent.length > 0;
     for (const [at, entry] of kept.entries()) {
       const drawn = { ...entry, connected, place: at + 1 };
@@ -37,7 +49,8 @@ export class Unconfirmed {
     return { bubbles: bubbles.map((entry) => ({ connected: true, place: 1, ...entry })), queued };
   }
 
-  #forgetShown(conversation, state) {
+  #forgetShown(conversation, state, now) {
+    this.#sent = this.#sent.filter((entry) => (entry.until ?? now) >= now);
     if (!state) return;
     const shown = new Set(state.messages.map((message) => message.clientMessageId));
     const listed = new Set(state.queue.map((item) => item.turnId));

@@ -54,8 +54,13 @@ export const WORDS = Object.freeze({
   offline: gettext("You are offline."),
   reconnecting: gettext("Reconnecting."),
   back: gettext("Connected again"),
-  draining: gettext("This server restarts."),
-  drainingMore: gettext("The running answer is kept; you are connected again in a moment."),
+  draining: gettext("This server restarts; you are moved over."),
+  drainingMore: gettext("The running answer is kept."),
+  backOnline: gettext("Back online."),
+  loginOver: gettext("Your login has ended."),
+  loginOverMore: gettext("What you wrote is kept here. Log in to go on."),
+  refused: gettext("The server refused this connection. Load the page again to go on."),
+  editing: gettext("Editing your last message"),
   updated: gettext("Hermes was updated."),
   updatedMore: gettext("Load the page again to use the new version; your draft is kept."),
   failedFallback: gettext("The answer failed. Your message is kept."),
@@ -80,6 +85,10 @@ export function waitingWords(count) {
   return interpolate(words, [count]);
 }
 
+export function sendingWords(count) {
+  return interpolate(ngettext("Sending %s message.", "Sending %s messages.", count), [count]);
+}
+
 // A language needs its own of these only where its ordinals differ: German says "1." to all.
 const ORDINALS = Object.freeze({
   one: pgettext("ordinal", "%sst"),
@@ -96,7 +105,7 @@ export function ordinal(number) {
 export function tooLargeWords(size, limit) {
   return interpolate(
     gettext(
-      "This message is %(size)s; the limit is %(limit)s. It was not sent. Shorten it or send it in parts.",
+      "This message is %(size)s; the limit is %(limit)s. Shorten it or send it in parts.",
     ),
     { size, limit },
   );
