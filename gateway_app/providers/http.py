@@ -217,13 +217,17 @@ class HTTPProvider(ABC):
     async def default_model(self) -> str:
         """The vendor's default, or the first model that another server lists (asked for once)."""
         if self.known_default is None:
-            models = await self._retrying(self._list_models, self.config.connect_timeout_s)
+            models = await self.models()
             if not models:
                 raise ModelInvalid(
                     f"{self.wording.subject} lists no models. Set HERMES_MODEL to one it has."
                 )
             self.known_default = models[0]
         return self.known_default
+
+    async def models(self) -> list[str]:
+        """The models that the server lists now. Raises a ProviderError."""
+        return await self._retrying(self._list_models, self.config.connect_timeout_s)
 
     async def _begin(self, request: ModelRequest) -> tuple[Answer, list[Delta]]:
         """One attempt, up to its first deltas. Raises one of `failures`; leaves nothing open."""

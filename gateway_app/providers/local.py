@@ -54,6 +54,9 @@ class LocalProvider(OpenAIProvider):
     async def default_model(self) -> str:
         return MODEL
 
+    async def models(self) -> list[str]:
+        return [MODEL]
+
     async def aclose(self) -> None:
         """The connections are closed and the child has ended."""
         await super().aclose()

@@ -1,6 +1,7 @@
 """The providers of one process: made when first asked for, kept until the process ends."""
 
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final
@@ -11,6 +12,7 @@ from gateway_app.config import GatewayConfig
 from gateway_app.providers.base import ModelInvalid, Provider, ProviderError, Usage
 from gateway_app.providers.cost import cost_usd
 from gateway_app.providers.failures import Wording
+from gateway_app.providers.listed import ListedModels
 from gateway_app.providers.model_facts import ModelFacts, model_facts
 from gateway_app.providers.openai import OpenAIProvider
 
@@ -26,6 +28,7 @@ class Providers:
     def __init__(self, config: GatewayConfig) -> None:
         self._config = config
         self._made: dict[str, Provider] = {}
+        self._listed = ListedModels()
 
     def get(self, name: str) -> Provider:
         """The provider, the same object each time. Raises ModelInvalid, saying what to set."""
@@ -68,7 +71,11 @@ class Providers:
 
     async def listed(self) -> list[str]:
         """The models that the configured providers offer, as `provider:model`."""
-        return []
+        providers = []
+        for name in self._accessible():
+            with suppress(ProviderError):
+                providers.append(self.get(name))
+        return await self._listed.of(providers)
 
     def facts(self, provider: str, model: str) -> ModelFacts:
         """What is known of the model."""
