@@ -3,12 +3,15 @@
 Beside the admin package, not in it: the package's modules register with this very site.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest
 from django.urls import URLPattern, URLResolver, reverse
 from django.utils.translation import gettext_lazy
+
+ROOMS: Final = ("sessions_app", "gateway_app")
+"""Where the board stands: with the conversations, or with turns where those are out of sight."""
 
 
 class HermesAdminSite(AdminSite):
@@ -26,9 +29,10 @@ class HermesAdminSite(AdminSite):
         from gateway_app.admin.board import may_view
 
         apps: list[Any] = super().get_app_list(request, app_label)
-        for app in apps:
-            if app["app_label"] == "gateway_app" and may_view(request):
-                app["models"].insert(0, _board_entry())
+        apps.sort(key=lambda app: app["app_label"] != "sessions_app")  # conversations first
+        home = next((app for app in apps if app["app_label"] in ROOMS), None)
+        if home and may_view(request):
+            home["models"].append(_board_entry())
         return apps
 
 

@@ -100,6 +100,8 @@ def _doing(turn: Any) -> SafeString | str:
     """What a run does now, by the last event of its log."""
     if turn.stop_requested_at:
         return gettext("stopping")
+    if turn.state == "waiting_approval":
+        return gettext("asks for approval")
     event = reads.last_event(turn.last_flush)
     kind = str(event.get("type", ""))
     if kind.startswith("TOOL_CALL"):

@@ -58,21 +58,24 @@ def code(text: str) -> SafeString:
     return format_html('<code class="h-code" dir="ltr">{}</code>', text)
 
 
-def _age(moment: datetime) -> str:
+def _age(moment: datetime, after: str = " ago") -> str:
     seconds = (timezone.now() - moment).total_seconds()
     if seconds < 0 or seconds >= 86_400:
         return date_format(timezone.localtime(moment), "j M Y")
     if seconds < 60:
         return "just now"
-    return f"{int(seconds // 60)} min ago" if seconds < 3600 else f"{int(seconds // 3600)} h ago"
+    size, unit = (60, "min") if seconds < 3600 else (3600, "h")
+    return f"{int(seconds // size)} {unit}{after}"
 
 
-def moment(at: datetime | None) -> SafeString | str:
-    """Relative up to a day, then a date; the full time in the title."""
+def moment(at: datetime | None, after: str = " ago") -> SafeString | str:
+    """Relative up to a day, then a date; the full time in the title. `after` follows the unit."""
     if at is None:
         return NOTHING
     full = date_format(timezone.localtime(at), "j M Y, H:i:s e")
-    return format_html('<time datetime="{}" title="{}">{}</time>', at.isoformat(), full, _age(at))
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', at.isoformat(), full, _age(at, after)
+    )
 
 
 def milliseconds(ms: int | None) -> SafeString | str:

@@ -16,6 +16,9 @@ LEFT: Final = 44
 BOTTOM: Final = 22
 TOP: Final = 8
 RIGHT: Final = 34
+EDGE: Final = 6
+"""Room beside the last bar for its label, which is wider."""
+LABEL_HEIGHT: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ def _grid(top: float, texts: Sequence[str]) -> list[Label]:
 def tokens_chart(days: Sequence[DayTokens]) -> Chart:
     """Tokens a day, stacked: from the cache, new, written."""
     top = _top(max((day.cached + day.new + day.output for day in days), default=0))
-    step = (WIDTH - LEFT) / len(days)
+    step = (WIDTH - LEFT - EDGE) / len(days)
     bars, labels = [], []
     for number, day in enumerate(days):
         x, stacked = LEFT + number * step + step * 0.12, 0
@@ -150,10 +153,7 @@ def times_chart(hours: Sequence[HourTimes]) -> Chart:
         for number, hour in enumerate(hours)
         if number % 6 == 0
     ]
-    for name, values in (("p50", p50), ("p95", p95)):
-        if values and values[-1] is not None:
-            y = f"{_y(values[-1] / 1000, top) + 4:.1f}"
-            labels.append(Label(str(WIDTH - RIGHT + 6), y, name, f"h-chart-name h-chart-{name}"))
+    labels += _names(p50[-1], p95[-1], top)
     return Chart(
         sentence=_times_sentence(hours),
         head=("Hour", "Half within", "95 % within", "Turns"),
@@ -167,6 +167,19 @@ def times_chart(hours: Sequence[HourTimes]) -> Chart:
         lines=lines,
         empty=not lines,
     )  # fmt: skip
+
+
+def _names(p50: int | None, p95: int | None, top: float) -> list[Label]:
+    """The lines' names beside their ends, the upper one moved up where they would overlap."""
+    if p50 is None or p95 is None:
+        return []
+    lower, upper = _y(p50 / 1000, top), _y(p95 / 1000, top)
+    upper = min(upper, lower - LABEL_HEIGHT)
+    x = str(WIDTH - RIGHT + 6)
+    return [
+        Label(x, f"{y + 4:.1f}", name, f"h-chart-name h-chart-{name}")
+        for name, y in (("p50", lower), ("p95", upper))
+    ]
 
 
 def _times_sentence(hours: Sequence[HourTimes]) -> str:

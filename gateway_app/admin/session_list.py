@@ -88,6 +88,12 @@ class VerdictFilter(admin.SimpleListFilter):
         return queryset.filter(Exists(_turns().filter(met))) if met else queryset
 
 
+class LastActivityFilter(admin.DateFieldListFilter):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = "last activity"
+
+
 class FailedTurnFilter(admin.SimpleListFilter):
     title = "failed turn"
     parameter_name = "failed"

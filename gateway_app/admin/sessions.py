@@ -16,6 +16,7 @@ from gateway_app.admin import cells
 from gateway_app.admin.session_list import (
     DELETED,
     FailedTurnFilter,
+    LastActivityFilter,
     SessionChangeList,
     StateFilter,
     VerdictFilter,
@@ -44,8 +45,8 @@ class TranscriptAdmin(SessionAdmin):
     )  # fmt: skip
     list_display_links = None
     list_filter = (
-        StateFilter, AgentFilter, ModelFilter, VerdictFilter, FailedTurnFilter, "updated_at",
-        "pinned", "archived",
+        StateFilter, AgentFilter, ModelFilter, VerdictFilter, FailedTurnFilter,
+        ("updated_at", LastActivityFilter), "pinned", "archived",
     )  # fmt: skip
     actions = ("restore",)
 
@@ -97,7 +98,7 @@ class TranscriptAdmin(SessionAdmin):
     @admin.display(description="person, agent")
     def person_and_agent(self, session: Session) -> SafeString:
         owner = session.owner.get_username() if session.owner else cells.NOTHING
-        return cells.two_lines(cells.value(owner), cells.value(self.agent_and_model(session)))
+        return cells.two_lines(cells.value(owner), cells.cut(self.agent_and_model(session)))
 
     @admin.display(description="state")
     def state_cell(self, session: Session) -> SafeString:
@@ -118,7 +119,7 @@ class TranscriptAdmin(SessionAdmin):
     @admin.display(description="active")
     def updated(self, session: Session) -> SafeString | str:
         """The last activity; of a deleted session, when it was deleted."""
-        return cells.moment(session.deleted_at or session.updated_at)
+        return cells.moment(session.deleted_at or session.updated_at, after="")
 
     def get_urls(self) -> list[URLPattern]:
         return [*transcript_urls(self), *super().get_urls()]

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from gateway_app.admin import cells, words
 from gateway_app.admin import transcript_rows as reads
 from gateway_app.admin.parts import PartView, called_tools, load_parts, plain_text, view_parts
 from gateway_app.models import Turn
-from sessions_app.models import BLOCK, Message, Session
+from sessions_app.models import BLOCK, MODEL_KINDS, Message, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class RowView:
     position: int
     revision: int
     at: SafeString | str
-    state: SafeString
+    state: SafeString | str
     parts: list[PartView]
     sent: list[PartView]
     notes: list[str]
@@ -41,9 +41,10 @@ class TurnView:
     verdict: SafeString | str
     ribbon: SafeString | str
     facts: list[SafeString | str]
-    state: SafeString
+    state: SafeString | str
     error: str
-    where: str
+    model: str
+    where: SafeString
 
 
 @dataclass(slots=True)
@@ -76,13 +77,15 @@ class Page:
 
 def _sent_later(message: Message, sent: Sequence[reads.SentRequest]) -> int | None:
     """The revision at which the row was first sent, if it changed after that."""
-    if message.state != Message.State.ACTIVE:
+    if message.state != Message.State.ACTIVE or message.kind not in MODEL_KINDS:
         return None
     # of its own block a request surely holds the person's row; what the run wrote, a later one
     block = message.position // BLOCK - (message.kind == Message.Kind.USER)
     place = bisect_right(sent, block, key=lambda one: one.block)
-    if place == len(sent) or message.created_at > sent[place].started_at:
+    if place == len(sent):
         return None
+    if message.turn_id is None and message.created_at > sent[place].started_at:
+        return None  # somebody put it there later
     revision = sent[place].revision
     return revision if message.revision > revision else None
 
@@ -125,7 +128,9 @@ def _row(
         position=message.position,
         revision=message.revision,
         at=cells.moment(message.created_at),
-        state=cells.mark(words.word_of(words.MESSAGE_STATES, message.state)),
+        state=""
+        if message.state == Message.State.ACTIVE
+        else cells.mark(words.word_of(words.MESSAGE_STATES, message.state)),
         parts=parts,
         sent=view_parts(load_parts(message.sent_text or "[]"), tool_names),
         notes=_notes(message, sent),
@@ -142,22 +147,24 @@ def _turn(turn: Turn, number: int | None) -> TurnView:
         facts.append(cells.value(f"{percent} % cached"))
     if turn.cost_usd is not None:
         facts.append(cells.dollars(turn.cost_usd))
+    if turn.duration_ms is not None:
+        facts.append(cells.milliseconds(turn.duration_ms))
     if turn.ttft_ms is not None:
         facts.append(format_html("first word {}", cells.milliseconds(turn.ttft_ms)))
-    if turn.duration_ms is not None:
-        facts.append(format_html("all {}", cells.milliseconds(turn.duration_ms)))
-    if turn.baseline is not None and turn.revision is not None:
+    if turn.verdict != "reuse" and turn.baseline is not None and turn.revision is not None:
         facts.append(cells.value(f"baseline {turn.baseline} at revision {turn.revision}"))
-    ran = f"run {turn.runs}" if turn.runs else ""
+    ran = cells.value(f"run {turn.runs}") if turn.runs else ""
+    where = [cells.owner(turn.lease_owner) if turn.lease_owner else "", ran]
     return TurnView(
         id=turn.pk,
         title=f"Turn {number}" if number else "Turn",
         verdict=cells.verdict(turn) if turn.verdict else "",
         ribbon=cells.ribbon(turn),
         facts=facts,
-        state=cells.turn_state(turn),
+        state="" if turn.state == Turn.State.COMPLETED else cells.turn_state(turn),
         error=turn.error_message,
-        where=", ".join(filter(None, (turn.model, turn.lease_owner, ran))),
+        model=turn.model,
+        where=format_html_join(", ", "{}", [[one] for one in where if one]),
     )
 
 

@@ -68,7 +68,9 @@ def test_it_shows_what_runs_waits_and_failed(ops_client, session):
     assert all("Remove" in row for row in queued)
     [failed] = [row for row in shown if row.startswith("Failed")]
     assert "rate limit" in failed
-    assert any(row.startswith("Waiting for approval Nightly export") for row in shown)
+    [asks] = [row for row in shown if row.startswith("Waiting for approval")]
+    assert "Nightly export" in asks
+    assert "asks for approval" in asks
 
 
 @pytest.mark.parametrize(
@@ -200,7 +202,9 @@ def test_it_shows_titles_and_buttons_only_to_those_who_may(session):
 def test_it_stands_on_the_index_for_those_who_may_open_it(ops_client):
     link = f'href="{BOARD}"'
     assert link in ops_client.get("/admin/").content.decode()
-    assert link in ops_client.get("/admin/gateway_app/").content.decode()
+    assert link in ops_client.get("/admin/sessions_app/").content.decode()
+    turns_only = logged_in(StaffFactory(permissions=["gateway_app.view_turn"]))
+    assert link in turns_only.get("/admin/gateway_app/").content.decode()
     other = logged_in(StaffFactory(permissions=["gateway_app.view_agent"]))
     assert link not in other.get("/admin/").content.decode()
 

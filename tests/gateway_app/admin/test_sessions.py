@@ -139,7 +139,7 @@ def test_it_lists_deleted_sessions_only_where_they_are_asked_for(ops_client, ses
     line = lines(ops_client, "?is=deleted")
     assert set(line) == {"Old plans"}
     assert "Deleted" in line["Old plans"]
-    assert "2 h ago" in line["Old plans"]
+    assert "2 h" in line["Old plans"]
     html = ops_client.get(f"{LIST}?is=deleted").content.decode()
     assert f"{deleted.pk}/transcript/" not in html
     assert 'value="restore"' in html

@@ -48,9 +48,8 @@ def test_it_shows_the_facts_of_the_first_turn(ops_client, session):
         assert shown in page.text
 
 
-def test_it_shows_every_state_by_icon_and_word(ops_client, session):
+def test_it_shows_every_state_but_the_usual_one_by_icon_and_word(ops_client, session):
     states = {
-        "active": ("Active", "check"),
         "compacted": ("Compacted", "fold-vertical"),
         "superseded": ("Superseded", "replace"),
         "branched": ("Branched", "git-branch"),
@@ -112,7 +111,7 @@ def test_it_groups_rows_by_turn_with_its_line(ops_client, session):
     begun(
         session, 2, verdict="rebuild", reason="rewritten", input_tokens=7900, cached_tokens=7426,
         output_tokens=210, cost_usd=Decimal("0.0043"), ttft_ms=412, duration_ms=2840,
-        lease_owner="web-1", baseline=78, revision=80,
+        lease_owner="web-1:4:abc", baseline=78, revision=80,
     )  # fmt: skip
     MessageFactory(session=session, kind="operator", text="[row 99]")
     groups = ops_client.get(url_of(session)).content.decode().split('<section class="h-turn"')[1:]
@@ -124,7 +123,7 @@ def test_it_groups_rows_by_turn_with_its_line(ops_client, session):
     ]
     for shown in (
         "Rebuilt", "history edited", "7.9k in, 210 out", "94 % cached", "$0.0043", "412 ms",
-        "2.8 s", "web-1, run 1", "baseline 78 at revision 80", "Completed",
+        "2.8 s", "baseline 78 at revision 80", 'title="web-1:4:abc">web-1:4</bdi>', "run 1",
         "7426 cached, 474 new, 210 output tokens",
     ):  # fmt: skip
         assert shown in groups[1]
