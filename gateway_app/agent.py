@@ -131,7 +131,7 @@ async def run_turn(port: Port) -> Draft:
         draft = await _model_step(port, taken)
         if draft.empty:
             if draft.finish in {"content_filter", "length"} or retries == EMPTY_RETRIES:
-                raise _without_answer(draft.finish)
+                raise without_answer(draft.finish)
             retries += 1
             continue
         if draft.finish == "length" and draft.calls:
@@ -150,7 +150,7 @@ async def run_turn(port: Port) -> Draft:
     )
 
 
-def _without_answer(finish: str | None) -> ProviderError:
+def without_answer(finish: str | None) -> ProviderError:
     """The error for an answer without a word or a call."""
     if finish == "content_filter":
         return ModelRefused("The provider's filter withheld this answer. Say it in other words.")
