@@ -16,9 +16,12 @@ def tokens_at_least(texts: Iterable[str]) -> int:
     return sum(map(len, texts)) // CHARACTERS_PER_TOKEN
 
 
-def refuse_overfull(profile: Profile, pieces: Iterable[str]) -> None:
-    """Raises ContextFull if the request cannot fit. An unknown window refuses nothing."""
-    window = profile.window_tokens
+def refuse_overfull(profile: Profile, pieces: Iterable[str], *, told: int | None = None) -> None:
+    """Raises ContextFull if the request cannot fit. An unknown window refuses nothing.
+
+    `told` is the window as the model's server tells it.
+    """
+    window = told or profile.window_tokens
     if window is None:
         return
     prompt = profile.prompt

@@ -13,12 +13,14 @@ Shape = dict[str, Any]
 
 
 async def offered_models(lanes: DatabaseLanes, providers: Providers) -> list[Shape]:
-    """The site's default first, then those that agents name, then what the providers list.
+    """The site's default first, then those that agents name, then what the providers list, and the
+    embedded model.
 
     A provider that does not answer now has no models now; its agents' models are there anyway.
     """
     default = await _default_model(providers)
-    names = [default, *await lanes.read(_agents_models), *await providers.listed()]
+    named = await lanes.read(_agents_models)
+    names = [default, *named, *await providers.listed(), *providers.embedded()]
     return [
         _model_shape(name, providers, default=name == default)
         for name in dict.fromkeys(names)

@@ -41,6 +41,8 @@ class FakeModelServer:
         self.default: Answer = Script()
         """The answer when no script is queued."""
         self.models: list[str] = ["fake-1"]
+        self.windows: dict[str, int] = {}
+        """What the list tells of a model's window."""
         self.models_answer: Script | None = None
         self.requests: list[RecordedRequest] = []
         """The requests for answers, in order of arrival."""
@@ -122,7 +124,11 @@ class FakeModelServer:
         self.model_lists += 1
         if self.models_answer is not None:
             return refusal(self.models_answer)
-        listed = [{"id": name, "object": "model"} for name in self.models]
+        listed = [
+            {"id": name, "object": "model"}
+            | ({"context_length": self.windows[name]} if name in self.windows else {})
+            for name in self.models
+        ]
         return web.json_response({"object": "list", "data": listed})
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:

@@ -57,7 +57,20 @@ def split_login(url: str) -> tuple[str, dict[str, str]]:
 
 
 class _Model(msgspec.Struct):
+    """One model of a list. Servers that tell its window have a name of their own for it."""
+
     id: str
+    context_length: object = None
+    context_window: object = None
+    max_model_len: object = None
+    max_input_tokens: object = None
+
+    @property
+    def window_tokens(self) -> int | None:
+        told = (
+            self.context_length, self.context_window, self.max_model_len, self.max_input_tokens,
+        )  # fmt: skip
+        return next((size for size in told if isinstance(size, int) and size > 0), None)
 
 
 class _Models(msgspec.Struct):
@@ -146,6 +159,7 @@ class HTTPProvider(ABC):
         told = f"hermes-provider\0{self.key}\0{base_url}"
         self._fingerprint = hashlib.sha256(told.encode(errors="replace")).hexdigest()[:16]
         self._backoff_s = backoff_s
+        self._windows: dict[str, int] = {}
         self.known_default: str | None = None
         """The model to use when nobody named one; None: the first that the server lists."""
 
@@ -229,6 +243,10 @@ class HTTPProvider(ABC):
         """The models that the server lists now. Raises a ProviderError."""
         return await self._retrying(self._list_models, self.config.connect_timeout_s)
 
+    def window_tokens(self, model: str) -> int | None:
+        """What the server's list told of the model's window; None: nothing, or not asked yet."""
+        return self._windows.get(model)
+
     async def _begin(self, request: ModelRequest) -> tuple[Answer, list[Delta]]:
         """One attempt, up to its first deltas. Raises one of `failures`; leaves nothing open."""
         answer = Answer(await self._post(request), self._parser())
@@ -242,11 +260,13 @@ class HTTPProvider(ABC):
         response = await self._get_models()
         try:
             body = await read_bounded(response.aiter_bytes())
-            return [model.id for model in msgspec.json.decode(body, type=_Models).data]
+            listed = msgspec.json.decode(body, type=_Models).data
         except msgspec.DecodeError as exc:
             raise UnreadableAnswer("The list of models cannot be read.") from exc
         finally:
             await response.aclose()
+        self._windows |= {one.id: one.window_tokens for one in listed if one.window_tokens}
+        return [one.id for one in listed]
 
     async def _retrying(self, attempt: Callable[[], Awaitable[T]], limit_s: float) -> T:
         """What an attempt returns; all attempts together take at most `limit_s`."""

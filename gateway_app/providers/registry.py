@@ -9,6 +9,7 @@ from typing import Final
 import httpx2
 
 from gateway_app.config import GatewayConfig
+from gateway_app.local_model.packages import LocalModelError, model_file
 from gateway_app.providers.base import ModelInvalid, Provider, ProviderError, Usage
 from gateway_app.providers.cost import cost_usd
 from gateway_app.providers.failures import Wording
@@ -77,9 +78,20 @@ class Providers:
                 providers.append(self.get(name))
         return await self._listed.of(providers)
 
+    def embedded(self) -> list[str]:
+        """The embedded model, if its packages are there or a server of it is named."""
+        with suppress(LocalModelError):
+            if not self._config.local_url:
+                model_file()
+            return [LOCAL_MODEL]
+        return []
+
     def facts(self, provider: str, model: str) -> ModelFacts:
-        """What is known of the model."""
-        return model_facts(provider, model, self._base_url(provider))
+        """What is known of the model: what its server told of it comes first."""
+        facts = model_facts(provider, model, self._base_url(provider))
+        made = self._made.get(provider)
+        told = made.window_tokens(model) if made else None
+        return replace(facts, window_tokens=told) if told else facts
 
     async def aclose(self) -> None:
         """Every provider is closed; the next `get` makes a new one."""

@@ -106,7 +106,7 @@ class LiveRun:
                 continue
             self._remember(guarded, profile)
             await self._announce(guarded)
-            refuse_overfull(profile, guarded.pieces)
+            refuse_overfull(profile, guarded.pieces, told=provider.window_tokens(profile.model))
             body = profile.wire.body(
                 model=profile.model,
                 prompt=profile.prompt,

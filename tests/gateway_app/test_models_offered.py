@@ -120,3 +120,24 @@ def test_it_refuses_what_cannot_fit_and_says_what_to_do() -> None:
 def test_it_refuses_nothing_that_would_have_fitted(text: str, tokens: int) -> None:
     """`tokens` is what a real tokenizer counts."""
     assert tokens_at_least([text]) <= tokens
+
+
+async def test_it_refuses_before_the_call_what_the_listed_window_cannot_hold(
+    gateway: GatewayHost, owner: User, model: FakeModelServer
+) -> None:
+    model.windows = {"fake-1": 500}
+    async with SocketClient(owner) as client:
+        assert (await models(client))["openai:fake-1"]["contextWindow"] == 500
+        first = await client.say("Short enough")
+        await client.finished(first["turnId"])
+        much = "x" * CHARACTERS_PER_TOKEN * 501
+        sent = await client.say(much, first["sessionId"])
+        failed = await client.finished(sent["turnId"])
+        assert (failed["type"], failed["code"]) == ("RUN_ERROR", "context_full")
+        assert "Start a new chat" in failed["message"]
+        assert len(model.requests) == 1
+        await client.ok("session.update", sessionId=first["sessionId"], model="openai:fake-2")
+        again = await client.ok(
+            "turn.retry", sessionId=first["sessionId"], turnId=sent["turnId"], clientMessageId="r"
+        )
+        assert (await client.finished(again["turnId"]))["type"] == "RUN_FINISHED"
