@@ -33,5 +33,8 @@ class ApiErrorsMiddleware:
         response = self.get_response(request)
         refused = response.status_code >= 400 and request.path.startswith("/api/")
         if refused and response.headers.get("Content-Type") != "application/json":
-            return response_of_status(response.status_code)
+            answer = response_of_status(response.status_code)
+            if "Allow" in response.headers:
+                answer.headers["Allow"] = response.headers["Allow"]
+            return answer
         return response

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from gateway_app import protocol
 from gateway_app.api.errors import ApiError
+from gateway_app.services.busy import POLICIES
 
 C = TypeVar("C", bound=protocol.Command)
 
@@ -53,6 +54,8 @@ def body_of(kind: type[protocol.Command], *ids: str, optional: bool = False) -> 
     schema = components.pop(kind.__name__)
     apart = {"type", "id", *_camel({name: UUID(int=0) for name in ids})}
     properties = {name: one for name, one in schema["properties"].items() if name not in apart}
+    if "whenBusy" in properties:
+        properties["whenBusy"]["enum"] = list(POLICIES)
     required = [name for name in schema["required"] if name not in apart]
     shape = {"type": "object", "title": kind.__name__, "properties": properties}
     if required:

@@ -81,6 +81,14 @@ class Served:
     def get(self, path: str, **options: Any) -> httpx2.Response:
         return httpx2.get(self.url + path, **options)
 
+    def post(self, path: str, header: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The JSON that answers a JSON body; `header` is one more, as `Name: value`."""
+        name, _, value = header.partition(": ")
+        answer = httpx2.post(self.url + path, json=body, headers={name: value})
+        assert answer.is_success, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
     def end(self, number: int = signal.SIGTERM) -> int:
         """Signals, then waits for the end; the exit code."""
         self.process.send_signal(number)
