@@ -99,7 +99,7 @@ def dollars(cost: Decimal | None) -> SafeString | str:
     """Rounded to what the size of the sum deserves; an unknown cost is not a 0."""
     if cost is None:
         return NOTHING
-    places = 2 if cost >= 1 or cost == 0 else 4
+    places = 2 if cost >= Decimal("0.1") or cost == 0 else 4
     return value("< $0.0001" if 0 < cost < Decimal("0.0001") else f"${cost:.{places}f}")
 
 

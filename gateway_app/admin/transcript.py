@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from gateway_app.admin import cells, words
@@ -149,8 +149,6 @@ def _turn(turn: Turn, number: int | None) -> TurnView:
         facts.append(cells.dollars(turn.cost_usd))
     if turn.duration_ms is not None:
         facts.append(cells.milliseconds(turn.duration_ms))
-    if turn.ttft_ms is not None:
-        facts.append(format_html("first word {}", cells.milliseconds(turn.ttft_ms)))
     if turn.verdict != "reuse" and turn.baseline is not None and turn.revision is not None:
         facts.append(cells.value(f"baseline {turn.baseline} at revision {turn.revision}"))
     ran = cells.value(f"run {turn.runs}") if turn.runs else ""

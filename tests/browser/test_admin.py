@@ -4,14 +4,19 @@ from collections.abc import Iterator
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from playwright.sync_api import Page, sync_playwright
 
+from gateway_app.models import Agent, Turn
+from gateway_app.services.presence import PresenceReport, renew_presence
 from sessions_app.models import BLOCK
 from tests.browser.violations import watch_violations
 from tests.factories import (
     AgentFactory,
+    AgentVersionFactory,
     ApiTokenFactory,
     MessageFactory,
+    QueuedTurnFactory,
     SessionFactory,
     SuperuserFactory,
     TurnFactory,
@@ -31,18 +36,28 @@ def addresses(live_server) -> dict[str, str]:
         MessageFactory(session=session, position=BLOCK + number, turn_id=turn.pk,
                        kind="assistant", parts=[text, call])  # fmt: skip
     agent, token = AgentFactory(), ApiTokenFactory()
+    AgentVersionFactory(agent=agent, number=2, system_prompt="<img src=x onerror=alert(1)>")
+    Agent.objects.filter(pk=agent.pk).update(current_version=2)
+    renew_presence(PresenceReport("web:1:<svg onload=alert(1)>", 1, 128, 10, {session.pk: 1}))
+    Turn.objects.filter(pk=turn.pk).update(lease_owner="web:1:<svg onload=alert(1)>")
+    QueuedTurnFactory(session=session)
+    SessionFactory(title="<svg onload=alert(1)>", deleted_at=timezone.now())
     paths = {
         "index": "",
         "sessions": "sessions_app/session/",
         "found": "sessions_app/session/?q=img&is=idle",
         "transcript": f"sessions_app/session/{session.pk}/transcript/",
+        "deleted": "sessions_app/session/?is=deleted",
+        "board": "board/",
+        "compared": f"gateway_app/agent/{agent.pk}/compare/1/2/",
+        "apply": f"gateway_app/agent/{agent.pk}/apply/",
         "session": f"sessions_app/session/{session.pk}/change/",
         "delete": f"sessions_app/session/{session.pk}/delete/",
         "turns": "gateway_app/turn/?verdict=rebuild",
         "turn": f"gateway_app/turn/{turn.pk}/change/",
         "agents": "gateway_app/agent/",
         "agent": f"gateway_app/agent/{agent.pk}/change/",
-        "version": f"gateway_app/agentversion/{agent.versions.get().pk}/change/",
+        "version": f"gateway_app/agentversion/{agent.versions.get(number=1).pk}/change/",
         "tokens": "gateway_app/apitoken/",
         "token": f"gateway_app/apitoken/{token.pk}/change/",
         "new token": "gateway_app/apitoken/add/",
@@ -91,10 +106,11 @@ def test_it_breaks_the_policy_on_no_page(page, addresses, violations):
     assert faults == []
 
 
-def test_it_reads_a_transcript_without_scrolling_sideways(page, addresses):
+@pytest.mark.parametrize("name", ["transcript", "board", "compared", "apply"])
+def test_it_reads_our_pages_without_scrolling_sideways(page, addresses, name):
     for width in (1440, 1024, 390, 320):
         page.set_viewport_size({"width": width, "height": 800})
-        page.goto(addresses["transcript"])
+        page.goto(addresses[name])
         inner, outer = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert inner <= outer, width
 

@@ -149,3 +149,14 @@ def test_it_bears_the_products_name_and_mark(root_client):
     assert "Hermes administration" in html
     assert 'class="h-brand-mark"' in html
     assert "gateway_app/css/tokens.css" in html
+
+
+def test_it_lets_no_script_make_markup_on_our_own_pages(root_client):
+    agent, session = AgentFactory(), SessionFactory()
+    for url in (
+        "/admin/board/", "/admin/board/live/", f"/admin/gateway_app/agent/{agent.pk}/apply/",
+        f"/admin/gateway_app/agent/{agent.pk}/compare/1/1/",
+        f"/admin/sessions_app/session/{session.pk}/transcript/",
+    ):  # fmt: skip
+        policy = root_client.get(url).headers["Content-Security-Policy"]
+        assert "require-trusted-types-for 'script'" in policy, url

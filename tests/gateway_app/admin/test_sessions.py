@@ -54,7 +54,7 @@ def test_it_says_how_warm_a_session_was_and_what_it_cost(ops_client, owner):
     TurnFactory(session=session, verdict="rebuild", input_tokens=5000, cached_tokens=None)
     [line] = lines(ops_client).values()
     for shown in ("Winter tyres 205 fits, I think. ann main, openai:gpt-5", "Idle", "60 %",
-                  "of 6 turns", "90 %", "$0.1000", "just now"):  # fmt: skip
+                  "of 6 turns", "90 %", "$0.10", "just now"):  # fmt: skip
         assert shown in line
     assert "private" not in line
     html = ops_client.get(LIST).content.decode()
