@@ -53,6 +53,7 @@ class SessionList(Command, tag="session.list"):
     cursor: str | None = None
     limit: Limit = 50
     archived: bool = False
+    pinned: bool | None = None
 
 
 class SessionSubscribe(Command, tag="session.subscribe"):

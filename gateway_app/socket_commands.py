@@ -86,6 +86,7 @@ async def session_list(connection: Caller, command: protocol.SessionList) -> Res
         cursor=command.cursor,
         limit=command.limit,
         archived=command.archived,
+        pinned=command.pinned,
     )
 
 

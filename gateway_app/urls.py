@@ -8,6 +8,7 @@ from gateway_app.api.routes import api
 urlpatterns = [
     path("api/v1/", api.urls),
     path("", views.chat, name="chat"),
+    path("manifest.webmanifest", views.manifest, name="manifest"),
     path("c/<uuid:session_id>/", views.chat, name="conversation"),
     path("diagram/", views.diagram_frame, name="diagram_frame"),
 ]

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.templatetags.static import static
 from django.urls import reverse
@@ -16,12 +16,14 @@ from django.views.decorators.http import require_safe
 from gateway_app.config import gateway_config
 from gateway_app.content_policy import DIAGRAM_FRAME_POLICY, TRUSTED_TYPES_POLICY
 from gateway_app.release import release
+from gateway_app.welcome import connectable, embedded_answers
 
 STYLES: Final = tuple(
     f"gateway_app/css/{name}.css"
     for name in (
-        "tokens", "base", "layout", "overlay", "sidebar", "sessions",
-        "thread", "rows", "turn", "prose", "code", "composer", "queue", "gauge",
+        "tokens", "base", "layout", "head", "overlay", "sheet", "palette", "find", "sidebar",
+        "sessions", "welcome", "thread", "rows", "turn", "prose", "code", "composer", "queue",
+        "gauge", "forced",
     )
 )  # fmt: skip
 
@@ -38,7 +40,14 @@ def chat(request: HttpRequest, session_id: UUID | None = None) -> HttpResponse:
     user = request.user
     assert isinstance(user, User)
     name = user.get_full_name() or user.get_username()
-    page = {"page": page_facts(user), "assets": assets(), "name": name, "styles": STYLES}
+    page = {
+        "page": page_facts(user),
+        "assets": assets(),
+        "name": name,
+        "styles": STYLES,
+        "embedded": embedded_answers(),
+        "providers": connectable(),
+    }
     response = render(request, "gateway_app/chat.html", page)
     response.headers["Content-Security-Policy"] = TRUSTED_TYPES_POLICY
     return response
@@ -77,3 +86,25 @@ def diagram_frame(request: HttpRequest) -> HttpResponse:
     response = render(request, "gateway_app/diagram_frame.html")
     response.headers["Content-Security-Policy"] = DIAGRAM_FRAME_POLICY
     return response
+
+
+@require_safe
+def manifest(request: HttpRequest) -> HttpResponse:
+    """What a phone needs to keep the chat among its apps."""
+    facts = {
+        "name": "Hermes",
+        "short_name": "Hermes",
+        "start_url": reverse("chat"),
+        "display": "standalone",
+        "background_color": "#fcfdfd",
+        "theme_color": "#0b6b66",
+        "icons": [
+            {
+                "src": static("gateway_app/img/favicon.svg"),
+                "sizes": "any",
+                "type": "image/svg+xml",
+                "purpose": "any",
+            }
+        ],
+    }
+    return JsonResponse(facts, content_type="application/manifest+json")

@@ -41,12 +41,14 @@ ICONS: Final = Package(
     {"LICENSE": "lucide.LICENSE"},
 )
 ICON_NAMES: Final = (
-    "arrow-down", "arrow-up", "bot", "check", "chevron-down", "chevron-right", "clock",
-    "clock-arrow-up", "cloud", "cloud-off", "copy", "corner-down-right", "cpu", "ellipsis",
-    "flame", "fold-vertical", "hand", "highlighter", "image", "info", "key", "list-plus",
-    "log-out", "menu", "monitor", "moon", "panel-left", "pencil", "refresh-cw", "rotate-cw",
-    "settings", "shield-check", "square-pen", "sun", "trash-2", "triangle-alert", "unplug",
-    "wrap-text", "wrench", "x", "zap",
+    "archive", "archive-restore", "arrow-down", "arrow-left", "arrow-up", "bot", "check",
+    "chevron-down", "chevron-right", "chevron-up", "clock", "clock-arrow-up", "cloud", "cloud-off",
+    "code-xml", "copy", "corner-down-right", "cpu", "ellipsis", "ellipsis-vertical", "flame",
+    "fold-vertical", "hand", "highlighter", "image", "info", "key", "keyboard", "languages", "link",
+    "list-plus", "log-out", "menu", "message-square", "monitor", "moon", "panel-left", "pencil",
+    "pin", "pin-off", "plug", "refresh-cw", "rotate-cw", "search", "settings", "share",
+    "shield-check", "square-pen", "sun", "table-2", "text-quote", "text-search", "trash-2",
+    "triangle-alert", "unplug", "wrap-text", "wrench", "x", "zap",
 )  # fmt: skip
 ADMIN_ICON_NAMES: Final = (
     "archive", "ban", "bot", "check", "circle-stop", "clock", "eye-off", "flame", "fold-vertical",

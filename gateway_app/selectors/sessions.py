@@ -106,10 +106,18 @@ def one_snapshot() -> Iterator[None]:
 
 
 def list_sessions(
-    *, user_id: int, query: str | None, cursor: str | None, limit: int, archived: bool
+    *,
+    user_id: int,
+    query: str | None,
+    cursor: str | None,
+    limit: int,
+    archived: bool,
+    pinned: bool | None = None,
 ) -> Shape:
     """A page of the user's sessions, newest activity first; `nextCursor` is null on the last."""
     sessions = Session.objects.owned_by(user_id).filter(archived=archived)
+    if pinned is not None:
+        sessions = sessions.filter(pinned=pinned)
     if query:
         sessions = sessions.filter(title__icontains=query.replace("\x00", ""))
     if cursor:

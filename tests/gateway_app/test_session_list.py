@@ -38,6 +38,10 @@ def test_it_lists_only_the_owners_live_sessions() -> None:
     assert listed(owner.pk) == [mine.title]
     assert listed(owner.pk, archived=True) == [away.title]
     assert listed(owner.pk, query="A") == [mine.title]
+    assert listed(owner.pk, pinned=False) == [mine.title]
+    assert listed(owner.pk, pinned=True) == []
+    update_session(session_id=mine.pk, pinned=True)
+    assert listed(owner.pk, pinned=True) == [mine.title]
     assert listed(owner.pk, query="nothing\x00") == []
 
 

@@ -7,7 +7,6 @@ import {
   applySnapshot,
   emptySession,
   messageKey,
-  sessionMark,
 } from "../../gateway_app/static/gateway_app/js/store.js";
 import { FINISHED, Log, SESSION, TURN, custom, message } from "./fakes.js";
 
@@ -176,15 +175,4 @@ test("it puts older rows before the known ones and keeps what it knows better", 
   assert.equal(state.messages[1].parts.length, 1);
   assert.equal(state.turns["turn-0"].state, "completed");
   assert.equal(state.hasMore, false);
-});
-
-test("it marks a conversation by what its last turn does or did", () => {
-  const log = new Log();
-  let state = applySnapshot(emptySession(SESSION), log.snapshot());
-  assert.equal(sessionMark(state), "idle");
-  state = applied(state, log.add(STORY[0]));
-  assert.equal(sessionMark(state), "running");
-  state = applied(state, log.add(custom("message", USER)));
-  state = applied(state, log.add({ type: "RUN_ERROR", code: "model_timeout", message: "Silence." }));
-  assert.equal(sessionMark(state), "failed");
 });

@@ -66,7 +66,7 @@ test("it groups conversations by day, newest first, pinned ones above", () => {
     [["pin"], ["noon", "morning"], ["yesterday"], ["week"], ["month"], ["old"]],
   );
   assert.deepEqual(groups.slice(0, 5).map((group) => group.name), [
-    "Pinned", "Today", "Yesterday", "Last 7 days", "Last 30 days",
+    "Pinned", "Today", "Yesterday", "Last 7 days", "November 2026",
   ]);
 });
 

@@ -1,5 +1,6 @@
 // What a person can do on the page, in terms of commands. No drawing here.
 
+import { copyText } from "./dom.js";
 import { lastOwnMessage } from "./editing.js";
 import { gettext, interpolate } from "./i18n.js";
 import { command, newClientMessageId, plainText } from "./protocol.js";
@@ -111,7 +112,7 @@ export class Actions {
       return;
     }
     const chosen = agent === null ? { model } : { agent, model: "" };
-    const result = await this.#ask(command.configure(sessionId, chosen));
+    const result = await this.#ask(command.update(sessionId, chosen));
     if (result === null) return;
     feeds.setSession(sessionId, result.session);
     sessions.note(result.session);
@@ -124,7 +125,28 @@ export class Actions {
   }
 
   async rename(sessionId, title) {
-    await this.#try(() => this.#model.sessions.rename(sessionId, title));
+    await this.#try(() => this.#model.sessions.update(sessionId, { title }));
+  }
+
+  async pin(session) {
+    const pinned = !session.pinned;
+    if (!(await this.#try(() => this.#model.sessions.update(session.id, { pinned })))) return;
+    this.#screen.say(pinned ? WORDS.pinned : WORDS.unpinned);
+  }
+
+  /** Out of the list or back into it, with the way back. The conversation stays open. */
+  async archive(session) {
+    const { sessions } = this.#model;
+    const archived = !session.archived;
+    const put = (value) => this.#try(() => sessions.update(session.id, { archived: value }));
+    if (!(await put(archived))) return;
+    const words = archived ? WORDS.archived : WORDS.unarchived;
+    this.#screen.offer(named(words, session), () => put(!archived));
+  }
+
+  async copyLink(sessionId) {
+    await copyText(new URL(`/c/${sessionId}/`, location.href).href);
+    this.#screen.offer(WORDS.linkCopied, null);
   }
 
   /** Deletes at once and offers the way back. */
@@ -134,8 +156,7 @@ export class Actions {
     const wasOpen = conversation.current === session.id;
     feeds.forget(session.id);
     if (wasOpen) this.startNew();
-    const name = session.title || WORDS.untitled;
-    this.#screen.offer(`“${name}” deleted`, () => this.#restore(session.id, wasOpen));
+    this.#screen.offer(named(WORDS.deleted, session), () => this.#restore(session.id, wasOpen));
   }
 
   startNew() {
@@ -192,4 +213,8 @@ export class Actions {
 
 function answersWords(model) {
   return interpolate(gettext("%s answers from now on"), [model.name]);
+}
+
+function named(words, session) {
+  return interpolate(words, [session.title || WORDS.untitled]);
 }

@@ -4,23 +4,20 @@ import { Actions } from "./actions.js";
 import { Connection } from "./connection.js";
 import { Conversation } from "./conversation.js";
 import { partsOf } from "./dom.js";
-import { Drawer } from "./drawer.js";
 import { Editing } from "./editing.js";
 import { Feeds } from "./feeds.js";
 import { Menu } from "./menu.js";
-import { accountMenu, sessionMenu } from "./menus.js";
 import { Models } from "./models.js";
 import { Outbox } from "./outbox.js";
+import { Preferences } from "./preferences.js";
 import { Screen } from "./screen.js";
 import { Sender, isNew } from "./sender.js";
 import { Sessions } from "./sessions.js";
-import { bindShortcuts } from "./shortcuts.js";
+import { Shell } from "./shell.js";
+import { Seen } from "./seen.js";
 import { Drafts, SafeStorage } from "./storage.js";
-import { sessionMark } from "./store.js";
 import { Unconfirmed } from "./unconfirmed.js";
 import { WORDS } from "./words.js";
-
-const FOLLOWED = 6;
 
 const page = JSON.parse(document.getElementById("page").textContent);
 const parts = partsOf(document.body);
@@ -38,6 +35,7 @@ const model = {
   drafts: new Drafts(storage, `hermes.draft.${page.user.id}`),
   unconfirmed: new Unconfirmed(outbox),
   editing: new Editing(),
+  preferences: new Preferences(storage),
   whenBusy: ["queue"],
   everReady: false,
   updated: false,
@@ -45,7 +43,6 @@ const model = {
   lost: false,
   logIn: () => location.assign(`${page.urls.login}?next=${encodeURIComponent(location.pathname)}`),
 };
-const marks = new Map();
 let wasReady = false;
 const screen = new Screen(model, parts);
 const actions = new Actions(model, screen);
@@ -61,7 +58,7 @@ model.connection = new Connection({
   checkLogin,
   onState: connectionChanged,
   onReady: ready,
-  onFrame: (frame) => model.feeds.accept(frame),
+  onFrame: (frame) => model.sessions.accept(frame) || model.feeds.accept(frame),
 });
 model.models = new Models({
   connection: model.connection,
@@ -72,9 +69,10 @@ model.models = new Models({
 model.feeds = new Feeds({ connection: model.connection, clock, onChange: feedChanged });
 model.sessions = new Sessions({
   connection: model.connection,
-  channel: typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("hermes"),
+  clock,
   onChange: listChanged,
 });
+const seen = new Seen({ sessions: model.sessions, isVisible: () => !document.hidden });
 model.sender = new Sender({
   connection: model.connection,
   outbox,
@@ -92,7 +90,10 @@ model.sender = new Sender({
 function showCurrent() {
   const { sessionId } = model.conversation;
   if (sessionId !== null) model.feeds.open(sessionId);
+  shell.switched();
   screen.switched();
+  look();
+  shell.show();
 }
 
 function connectionChanged(state) {
@@ -125,18 +126,17 @@ function feedChanged(sessionId) {
   const state = model.feeds.get(sessionId);
   if (state.session) model.sessions.note(state.session);
   screen.changed(sessionId);
-  const mark = sessionMark(state);
-  if (marks.get(sessionId) === mark) return;
-  // A turn began or ended: the conversation moved up in the list.
-  marks.set(sessionId, mark);
-  model.sessions.refresh();
+  look();
 }
 
-/** Running conversations in the list are followed, so that their mark goes when they are done. */
 function listChanged() {
-  const running = model.sessions.list.filter((session) => session.running);
-  for (const { id } of running.slice(0, FOLLOWED)) if (!model.feeds.get(id)) model.feeds.follow(id);
+  look();
+  shell.show();
   screen.draw();
+}
+
+function look() {
+  seen.look(model.feeds.get(model.conversation.sessionId));
 }
 
 function sent(entry, result) {
@@ -150,7 +150,6 @@ function sent(entry, result) {
     screen.expect(result.sessionId, result.turnId);
   }
   sessions.refresh();
-  sessions.tellOthers();
 }
 
 /** Whether the door would let us in; asked when a socket did not open. */
@@ -164,57 +163,8 @@ async function checkLogin() {
 }
 
 const menu = new Menu(parts.menu);
-const drawer = new Drawer(parts, storage);
-
-function openMenu(button, session) {
-  const { id } = session;
-  const choices = { rename: () => screen.startRename(id), remove: () => actions.remove(session) };
-  menu.open(button, sessionMenu(choices));
-}
-
-function newChat() {
-  drawer.chosen();
-  actions.startNew();
-}
-
-screen.attach(actions, {
-  open: (sessionId) => {
-    drawer.chosen();
-    model.conversation.open(sessionId);
-  },
-  menu: openMenu,
-  rename: (sessionId, title) => actions.rename(sessionId, title),
-  loadMore: () => model.sessions.loadMore(),
-}, menu);
-parts.newChat.addEventListener("click", newChat);
-parts.headNewChat.addEventListener("click", newChat);
-parts.account.addEventListener("click", () =>
-  menu.open(
-    parts.account,
-    accountMenu({
-      theme: window.hermesTheme,
-      urls: page.urls,
-      logOut: () => parts.logOut.requestSubmit(),
-    }),
-  ),
-);
-parts.titleMenu.addEventListener("click", () => {
-  const { session } = model.feeds.get(model.conversation.sessionId);
-  menu.open(
-    parts.titleMenu,
-    sessionMenu({ rename: () => screen.renameOpen(), remove: () => actions.remove(session) }),
-  );
-});
-bindShortcuts({
-  newChat,
-  focusComposer: () => screen.home(),
-  running: () => Boolean(model.feeds.get(model.conversation.sessionId)?.run),
-  stop: () => {
-    screen.hint("");
-    actions.stop();
-  },
-  hintStop: (forMs) => screen.hint(WORDS.escAgain, forMs),
-});
+const shell = new Shell({ model, parts, screen, actions, menu, storage });
+screen.attach(actions, shell.listActions, menu);
 for (const name of ["online", "offline", "pageshow"]) {
   window.addEventListener(name, () => model.connection.probe());
 }
@@ -222,6 +172,7 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) return;
   model.connection.probe();
   model.sessions.refresh();
+  look();
 });
 window.addEventListener("storage", (event) => {
   if (event.key?.startsWith(`hermes.draft.${page.user.id}.`)) screen.draftChanged();

@@ -35,7 +35,7 @@ export class Dock {
       cancelEdit: () => actions.cancelEdit(),
       openWays: (button) => this.#openWays(button),
       problemOf: (text) => sizeProblem(text, model.page.limits.maxFrameBytes),
-      enterSends: () => model.enterSends?.() ?? true,
+      enterSends: () => model.preferences.enterSends,
     });
   }
 

@@ -1,6 +1,7 @@
 // The head of the open conversation: its title, who answers, and the title as a field.
 
 import { setText } from "./dom.js";
+import { gettext, interpolate } from "./i18n.js";
 
 export class Head {
   #parts;
@@ -27,11 +28,12 @@ export class Head {
   show(head) {
     if (head.sessionId !== this.#shown?.sessionId) this.#close();
     this.#shown = head;
-    const { title, titleMenu, who, head: element } = this.#parts;
+    const { title, titleMenu, who, whoRow, head: element } = this.#parts;
+    const { headShare, headFind, headMore } = this.#parts;
     setText(title, head.title);
-    who.parentElement.hidden = head.name === null;
-    setText(who, `${head.name} answers`);
-    titleMenu.hidden = head.session === null;
+    whoRow.hidden = head.name === null;
+    setText(who, whoWords(head));
+    for (const part of [titleMenu, headShare, headFind, headMore]) part.hidden = head.session === null;
     element.classList.toggle("running", head.running);
     document.title = head.sessionId === null ? "Hermes" : `${head.title} · Hermes`;
   }
@@ -57,4 +59,10 @@ export class Head {
     this.#parts.titleForm.hidden = true;
     this.#parts.titleRow.hidden = false;
   }
+}
+
+/** Who would answer, or who does so now: the two must not be taken for each other. */
+function whoWords({ name, running }) {
+  const words = running ? gettext("%s is answering") : gettext("%s answers here");
+  return interpolate(words, [name]);
 }

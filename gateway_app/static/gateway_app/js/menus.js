@@ -1,30 +1,34 @@
 // What the small menus offer.
 
-const THEMES = [
-  ["auto", "System theme", "monitor"],
-  ["light", "Light theme", "sun"],
-  ["dark", "Dark theme", "moon"],
-];
+import { gettext } from "./i18n.js";
 
-export function sessionMenu({ rename, remove }) {
+/** What can be done with a conversation; `rename()` makes its title a field where it stands. */
+export function sessionMenu(session, actions, rename) {
+  const { pinned, archived } = session;
   return [
-    { label: "Rename", icon: "pencil", run: rename },
-    { label: "Delete conversation", icon: "trash-2", run: remove, danger: true },
+    { label: gettext("Rename"), icon: "pencil", run: rename },
+    {
+      label: pinned ? gettext("Unpin") : gettext("Pin"),
+      icon: pinned ? "pin-off" : "pin",
+      run: () => actions.pin(session),
+    },
+    { label: gettext("Copy link"), icon: "link", run: () => actions.copyLink(session.id) },
+    {
+      label: archived ? gettext("Back to the list") : gettext("Archive"),
+      icon: archived ? "archive-restore" : "archive",
+      run: () => actions.archive(session),
+    },
+    {
+      label: gettext("Delete conversation"),
+      icon: "trash-2",
+      run: () => actions.remove(session),
+      danger: true,
+    },
   ];
 }
 
-/** `urls` {admin (null for who may not), password}; `logOut()` submits the page's form. */
-export function accountMenu({ theme, urls, logOut }) {
-  const entries = THEMES.map(([name, label, icon]) => ({
-    label,
-    icon,
-    checked: theme.read() === name,
-    run: () => theme.choose(name),
-  }));
-  if (urls.admin) {
-    entries.push({ label: "Admin", icon: "shield-check", run: () => location.assign(urls.admin) });
-  }
-  entries.push({ label: "Password", icon: "key", run: () => location.assign(urls.password) });
-  entries.push({ label: "Log out", icon: "log-out", run: logOut });
-  return entries;
+/** On a phone one button stands for all of the head's. */
+export function headMenu(entries, find) {
+  const finding = { label: gettext("Find in this conversation"), icon: "text-search", run: find };
+  return [...entries.slice(0, -1), finding, ...entries.slice(-1)];
 }

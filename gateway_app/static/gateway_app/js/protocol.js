@@ -61,7 +61,10 @@ export function newClientMessageId() {
 export const command = Object.freeze({
   hello: (client) => ({ type: "hello", protocol: SUBPROTOCOL, client }),
   listModels: () => ({ type: "model.list" }),
-  listSessions: ({ cursor, limit }) => ({ type: "session.list", ...set({ cursor, limit }) }),
+  listSessions: ({ query, pinned, archived, cursor, limit }) => ({
+    type: "session.list",
+    ...set({ query, pinned, archived, cursor, limit }),
+  }),
   subscribe: (sessionId, after) => ({ type: "session.subscribe", sessionId, ...set({ after }) }),
   unsubscribe: (sessionId) => ({ type: "session.unsubscribe", sessionId }),
   history: (sessionId, before, limit) => ({
@@ -69,12 +72,8 @@ export const command = Object.freeze({
     sessionId,
     ...set({ before, limit }),
   }),
-  rename: (sessionId, title) => ({ type: "session.update", sessionId, title }),
-  configure: (sessionId, { agent, model }) => ({
-    type: "session.update",
-    sessionId,
-    ...set({ agent, model }),
-  }),
+  update: (sessionId, fields) => ({ type: "session.update", sessionId, ...set(fields) }),
+  seen: (sessionId, revision) => ({ type: "session.seen", sessionId, revision }),
   remove: (sessionId) => ({ type: "session.delete", sessionId }),
   restore: (sessionId) => ({ type: "session.restore", sessionId }),
   send: ({ sessionId, clientMessageId, content, agent, model, whenBusy }) => ({

@@ -6,7 +6,7 @@ import { Head } from "./head.js";
 import { gettext } from "./i18n.js";
 import { threadItems } from "./items.js";
 import { Sidebar } from "./sidebar.js";
-import { emptySession, sessionMark } from "./store.js";
+import { emptySession } from "./store.js";
 import { Strip, stripWords } from "./strip.js";
 import { Thread } from "./thread.js";
 import { Toast } from "./toast.js";
@@ -202,17 +202,14 @@ export class Screen {
   }
 
   #drawList(current) {
-    const { sessions, feeds } = this.#model;
+    const { sessions } = this.#model;
     this.#views.sidebar.show({
       sessions: sessions.list,
+      archived: sessions.archived,
+      hasArchived: sessions.hasArchived,
       loaded: sessions.loaded,
       current,
       hasMore: sessions.hasMore,
-      marks: (sessionId) => {
-        const state = feeds.get(sessionId);
-        if (state?.loaded) return sessionMark(state);
-        return sessions.find(sessionId)?.running ? "running" : "idle";
-      },
     });
   }
 

@@ -1,14 +1,14 @@
 // The list of conversations: order, dated groups, marks. Pure.
 
 import { daysAgo } from "./format.js";
-import { language } from "./i18n.js";
+import { gettext, language } from "./i18n.js";
 
-/** [{name, sessions}] in the order of the list: newest first, each in the group of its day. */
+/** [{name, pinned, sessions}] in the order of the list: newest first, each in the group of its day. */
 export function grouped(sessions, now) {
   const groups = [];
   for (const session of inOrder(sessions)) {
     const name = groupName(session, now);
-    if (groups.at(-1)?.name !== name) groups.push({ name, sessions: [] });
+    if (groups.at(-1)?.name !== name) groups.push({ name, pinned: session.pinned, sessions: [] });
     groups.at(-1).sessions.push(session);
   }
   return groups;
@@ -34,6 +34,13 @@ export function withFirstPage(sessions, page, complete) {
   return [...page, ...older];
 }
 
+/** The one mark of a row: running, failed, unread or idle. What is open is not unread. */
+export function sessionMark(session, current = false) {
+  if (session.running) return "running";
+  if (session.failed) return "failed";
+  return session.unread && !current ? "unread" : "idle";
+}
+
 function inOrder(sessions) {
   return [...sessions].sort(
     (one, other) =>
@@ -44,11 +51,15 @@ function inOrder(sessions) {
 }
 
 function groupName(session, now) {
-  if (session.pinned) return "Pinned";
-  const days = daysAgo(session.updatedAt, now);
-  if (days <= 0) return "Today";
-  if (days === 1) return "Yesterday";
-  if (days <= 7) return "Last 7 days";
-  if (days <= 30) return "Last 30 days";
-  return new Date(session.updatedAt).toLocaleDateString(language, { month: "long", year: "numeric" });
+  if (session.pinned) return gettext("Pinned");
+  return dayName(session.updatedAt, now);
+}
+
+/** Today, Yesterday, Last 7 days, or the month. */
+export function dayName(iso, now) {
+  const days = daysAgo(iso, now);
+  if (days <= 0) return gettext("Today");
+  if (days === 1) return gettext("Yesterday");
+  if (days <= 7) return gettext("Last 7 days");
+  return new Date(iso).toLocaleDateString(language, { month: "long", year: "numeric" });
 }

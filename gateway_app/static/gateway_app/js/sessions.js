@@ -1,52 +1,84 @@
-// The person's conversations: pages of the list, and what changes one of them. Other tabs of the
-// same browser are told, so that their lists follow.
+// The person's conversations: two lists, those at hand and the archived ones, and what changes one
+// of them. The server tells every tab of every change; what got lost is healed by listing again.
 
 import { command } from "./protocol.js";
-import { withFirstPage, withSession, withoutSession } from "./session_list.js";
+import { Pages } from "./pages.js";
 
-const PAGE = 40;
+const AGAIN_MS = 60_000;
 
 export class Sessions {
   #connection;
   #onChange;
-  #channel;
-  #cursor = null;
-  list = [];
-  loaded = false;
+  #pages;
+  /** Which of the two is looked at. */
+  archived = false;
 
-  /** `channel` is a BroadcastChannel, or null where there is none. */
-  constructor({ connection, channel, onChange }) {
+  constructor({ connection, clock, onChange }) {
     this.#connection = connection;
     this.#onChange = onChange;
-    this.#channel = channel;
-    if (channel) channel.onmessage = () => this.refresh();
+    const ask = (fields) => this.#ask(command.listSessions(fields));
+    this.#pages = [new Pages(ask, { archived: false }), new Pages(ask, { archived: true })];
+    const again = () => {
+      if (!globalThis.document?.hidden) this.refresh();
+      clock.setTimeout(again, AGAIN_MS);
+    };
+    clock.setTimeout(again, AGAIN_MS);
+  }
+
+  get #shown() {
+    return this.#pages[Number(this.archived)];
+  }
+
+  get list() {
+    return this.#shown.list;
+  }
+
+  get loaded() {
+    return this.#shown.loaded;
   }
 
   get hasMore() {
-    return this.#cursor !== null;
+    return this.#shown.hasMore;
+  }
+
+  /** Something unread in a list at hand, but for what is looked at now. */
+  hasNews(current) {
+    return this.#pages[0].list.some((session) => session.unread && session.id !== current);
   }
 
   find(sessionId) {
-    return this.list.find((session) => session.id === sessionId) ?? null;
+    return this.#pages[0].find(sessionId) ?? this.#pages[1].find(sessionId);
   }
 
+  show({ archived }) {
+    this.archived = archived;
+    this.#onChange();
+    this.refresh();
+  }
+
+  /** Whether there is an archive to look into. */
+  get hasArchived() {
+    return this.#pages[1].list.length > 0;
+  }
+
+  /** The list that is looked at; at first both, to know whether there is an archive. */
   async refresh() {
-    if (!this.#connection.ready) return;
-    const first = this.list.length <= PAGE;
-    const page = await this.#ask(command.listSessions({ limit: PAGE }));
-    if (page === null) return;
-    if (first || !page.nextCursor) this.#cursor = page.nextCursor ?? null;
-    this.loaded = true;
-    this.#put(withFirstPage(this.list, page.sessions, !page.nextCursor));
+    const due = this.#pages[1].loaded ? [this.#shown] : this.#pages;
+    const came = await Promise.all(due.map((pages) => pages.refresh()));
+    if (came.includes(true)) this.#onChange();
   }
 
   async loadMore() {
-    const cursor = this.#cursor;
-    if (cursor === null) return;
-    this.#cursor = null;
-    const page = await this.#ask(command.listSessions({ limit: PAGE, cursor }));
-    this.#cursor = page === null ? cursor : page.nextCursor ?? null;
-    if (page !== null) this.#put(page.sessions.reduce(withSession, this.list));
+    if (await this.#shown.loadMore()) this.#onChange();
+  }
+
+  /** A frame about the list; true if it was one. */
+  accept(frame) {
+    if (frame.kind !== "control") return false;
+    if (frame.type === "session") this.#put(frame.session);
+    else if (frame.type === "gone") this.#drop(frame.sessionId);
+    else return false;
+    return true;
   }
 
   /** The session's row as a feed knows it: its title may be newer than the list's, its time not. */
@@ -54,29 +86,39 @@ export class Sessions {
     const known = this.find(session.id);
     if (known?.title === session.title) return;
     const updatedAt = known && known.updatedAt > session.updatedAt ? known.updatedAt : session.updatedAt;
-    this.#put(withSession(this.list, { ...known, ...session, updatedAt }));
+    this.#put({ ...known, ...session, updatedAt });
   }
 
-  async rename(sessionId, title) {
-    const result = await this.#connection.request(command.rename(sessionId, title));
-    this.note(result.session);
-    this.tellOthers();
+  /** The person saw it; the other devices are told by the server. */
+  seen(sessionId, revision) {
+    const known = this.find(sessionId);
+    if (known?.unread) this.#put({ ...known, unread: false });
+    return this.#connection.request(command.seen(sessionId, revision));
+  }
+
+  /** `fields`: title, pinned, archived. */
+  async update(sessionId, fields) {
+    const result = await this.#connection.request(command.update(sessionId, fields));
+    this.#put(result.session);
   }
 
   async remove(sessionId) {
     await this.#connection.request(command.remove(sessionId));
-    this.#put(withoutSession(this.list, sessionId));
-    this.tellOthers();
+    this.#drop(sessionId);
   }
 
   async restore(sessionId) {
     const result = await this.#connection.request(command.restore(sessionId));
-    this.note(result.session);
-    this.tellOthers();
+    this.#put(result.session);
   }
 
-  tellOthers() {
-    this.#channel?.postMessage("sessions");
+  /** Titles that hold the words, those at hand before archived ones; null if nobody could say. */
+  async search(query, limit) {
+    const asked = [false, true].map((archived) =>
+      this.#ask(command.listSessions({ query, archived, limit })),
+    );
+    const pages = await Promise.all(asked);
+    return pages.includes(null) ? null : pages.flatMap((page) => page.sessions).slice(0, limit);
   }
 
   /** The result, or null if the connection would not give it: the list stays as it is. */
@@ -88,8 +130,13 @@ export class Sessions {
     }
   }
 
-  #put(list) {
-    this.list = list;
+  #put(session) {
+    for (const pages of this.#pages) pages.put(session);
+    this.#onChange();
+  }
+
+  #drop(sessionId) {
+    for (const pages of this.#pages) pages.drop(sessionId);
     this.#onChange();
   }
 }

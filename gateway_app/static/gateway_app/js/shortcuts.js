@@ -1,19 +1,21 @@
-// Keys that work anywhere on the page. No single letters; none while an input method composes.
+// Keys that work anywhere on the page. No single letters; none while an input method composes, and
+// none but the palette's while a dialog is open.
+
+import { SHORTCUTS, pressed } from "./keys.js";
 
 const TWICE_MS = 2000;
 
-/** `actions`: newChat(), focusComposer(), running() -> bool, stop(), hintStop(forMs). */
+/** `actions`: one for each name in SHORTCUTS; and running() -> bool, stop(), hintStop(forMs). */
 export function bindShortcuts(actions, clock = Date) {
   let armedAt = -Infinity;
   document.addEventListener("keydown", (event) => {
     if (event.isComposing || event.defaultPrevented) return;
-    const command = event.ctrlKey || event.metaKey;
-    if (command && event.shiftKey && event.code === "KeyO") {
+    const found = SHORTCUTS.find(({ keys }) => pressed(event, keys));
+    if (found) {
+      const modal = document.querySelector("dialog:modal") !== null;
+      if (modal && found.name !== "palette") return;
       event.preventDefault();
-      actions.newChat();
-    } else if (event.key === "Escape" && event.shiftKey) {
-      event.preventDefault();
-      actions.focusComposer();
+      actions[found.name]();
     } else if (event.key === "Escape" && !isOpen() && actions.running()) {
       if (clock.now() - armedAt <= TWICE_MS) {
         armedAt = -Infinity;

@@ -1,28 +1,42 @@
-// The list of conversations on the page: dated groups, the current one, what runs, what failed.
+// The list of conversations on the page: dated groups, pages on the way down, the archive.
 
-import { KeyedList, clone, setIcon, setText } from "./dom.js";
-import { fullTime } from "./format.js";
+import { KeyedList, clone, setText } from "./dom.js";
+import { gettext } from "./i18n.js";
 import { grouped } from "./session_list.js";
-import { WORDS } from "./words.js";
+import { SessionRow } from "./session_row.js";
 
-const MARKS = {
-  running: { icon: "ring", word: "running" },
-  failed: { icon: "triangle-alert", word: "failed" },
-};
+const EMPTY = gettext(
+  "Nothing here yet. Your conversations will be listed by day, and you can pin the ones you come back to.",
+);
+const NONE_ARCHIVED = gettext(
+  "Nothing is archived. What you archive leaves the list and stays here, whole.",
+);
 
 export class Sidebar {
   #parts;
   #list;
 
-  /** `actions`: open(sessionId), menu(button, session), rename(sessionId, title), loadMore(). */
+  /** `actions`: open(sessionId), menu(button, session), rename(sessionId, title), loadMore(),
+   *  showArchived(bool). */
   constructor(parts, actions) {
     this.#parts = parts;
     this.#list = new KeyedList(parts.groups, (group) => new Group(group, actions));
     parts.moreSessions.addEventListener("click", () => actions.loadMore());
+    parts.toArchive.addEventListener("click", () => {
+      actions.showArchived(true);
+      parts.fromArchive.focus();
+    });
+    parts.fromArchive.addEventListener("click", () => {
+      actions.showArchived(false);
+      parts.toArchive.focus();
+    });
+    new IntersectionObserver(
+      (seen) => seen.some((entry) => entry.isIntersecting) && actions.loadMore(),
+      { root: parts.sideList, rootMargin: "0px 0px 240px 0px" },
+    ).observe(parts.moreSessions);
   }
 
-  /** `marks(sessionId)` is running, failed or idle. */
-  show({ sessions, loaded, current, marks, hasMore }) {
+  show({ sessions, archived, hasArchived, loaded, current, hasMore }) {
     const groups = grouped(sessions, new Date()).map((group) => ({
       ...group,
       type: "group",
@@ -32,12 +46,15 @@ export class Sidebar {
         key: session.id,
         session,
         current: session.id === current,
-        mark: marks(session.id),
       })),
     }));
+    const { archiveHead, toArchive, emptyList, moreSessions } = this.#parts;
+    archiveHead.hidden = !archived;
+    toArchive.hidden = archived || !hasArchived;
     this.#list.update(groups);
-    this.#parts.emptyList.hidden = !loaded || sessions.length > 0;
-    this.#parts.moreSessions.hidden = !hasMore;
+    emptyList.hidden = !loaded || sessions.length > 0;
+    setText(emptyList, archived ? NONE_ARCHIVED : EMPTY);
+    moreSessions.hidden = !hasMore;
   }
 
   /** Turns the session's row into a field for its title. */
@@ -54,93 +71,11 @@ class Group {
     const { element, parts } = clone("t-group");
     this.element = element;
     setText(parts.name, group.name);
-    this.#list = new KeyedList(parts.sessions, () => new Row(actions));
+    parts.pin.toggleAttribute("hidden", !group.pinned);
+    this.#list = new KeyedList(parts.sessions, () => new SessionRow(actions));
   }
 
   update(group) {
     this.#list.update(group.sessions);
-  }
-}
-
-class Row {
-  #parts;
-  #actions;
-  #session = null;
-
-  constructor(actions) {
-    const { element, parts } = clone("t-session");
-    this.element = element;
-    this.#parts = parts;
-    this.#actions = actions;
-    parts.link.addEventListener("click", (event) => this.#open(event));
-    parts.link.addEventListener("contextmenu", (event) => this.#longPress(event));
-    parts.more.addEventListener("click", () => actions.menu(parts.more, this.#session));
-    element.addEventListener("rename", () => this.#edit());
-    parts.form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.#save();
-    });
-    parts.field.addEventListener("keydown", (event) => this.#key(event));
-    parts.field.addEventListener("blur", () => this.#save());
-  }
-
-  update({ session, current, mark }) {
-    const { link, title, more, markIcon, markWord } = this.#parts;
-    this.#session = session;
-    const name = session.title || WORDS.untitled;
-    this.element.dataset.session = session.id;
-    link.href = `/c/${session.id}/`;
-    link.title = fullTime(session.updatedAt);
-    if (current) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-    setText(title, name);
-    more.setAttribute("aria-label", `More for ${name}`);
-    this.element.dataset.mark = mark;
-    const known = MARKS[mark];
-    markIcon.toggleAttribute("hidden", known === undefined || known.icon === "ring");
-    if (known && known.icon !== "ring") setIcon(markIcon, known.icon);
-    setText(markWord, known ? `, ${known.word}` : "");
-  }
-
-  /** A plain click stays in this page; with a key it is the browser's own link. */
-  #open(event) {
-    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
-    event.preventDefault();
-    this.#actions.open(this.#session.id);
-  }
-
-  #longPress(event) {
-    if (event.pointerType !== "touch") return;
-    event.preventDefault();
-    this.#actions.menu(this.#parts.more, this.#session);
-  }
-
-  #edit() {
-    this.#parts.field.value = this.#session.title;
-    this.#parts.form.hidden = false;
-    this.#parts.row.hidden = true;
-    this.#parts.field.select();
-    this.#parts.field.focus();
-  }
-
-  #close() {
-    this.#parts.form.hidden = true;
-    this.#parts.row.hidden = false;
-  }
-
-  #save() {
-    if (this.#parts.form.hidden) return;
-    const title = this.#parts.field.value.trim();
-    this.#close();
-    if (title !== "" && title !== this.#session.title) {
-      this.#actions.rename(this.#session.id, title);
-    }
-  }
-
-  #key(event) {
-    if (event.key !== "Escape") return;
-    event.stopPropagation();
-    this.#close();
-    this.#parts.link.focus();
   }
 }

@@ -81,13 +81,6 @@ export function messageKey(state, message) {
   return state.keys[message.id] ?? `m:${message.id}`;
 }
 
-/** running, failed or idle: the mark a conversation carries in the list. */
-export function sessionMark(state) {
-  if (state.run !== null) return "running";
-  const last = state.messages.findLast((message) => message.turnId);
-  return last && state.turns[last.turnId]?.state === "failed" ? "failed" : "idle";
-}
-
 function isRewrite(event) {
   return event.type === "CUSTOM" && event.name === "hermes.rewritten";
 }

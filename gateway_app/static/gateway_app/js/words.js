@@ -66,6 +66,13 @@ export const WORDS = Object.freeze({
   failedFallback: gettext("The answer failed. Your message is kept."),
   missing: gettext("Not here"),
   restored: gettext("Conversation restored"),
+  deleted: gettext("“%s” deleted"),
+  archived: gettext("“%s” archived"),
+  unarchived: gettext("“%s” is back in the list"),
+  pinned: gettext("Pinned"),
+  unpinned: gettext("Unpinned"),
+  linkCopied: gettext("Link copied"),
+  answerCopied: gettext("Answer copied"),
   untitled: gettext("New conversation"),
   escAgain: gettext("Esc again to stop"),
 });
