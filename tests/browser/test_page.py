@@ -16,6 +16,7 @@ pytestmark = pytest.mark.browser
 
 NAME_OF_FOCUSED = """() => {
   const focused = document.activeElement;
+  if (focused === document.body) return "BODY";
   return focused.ariaLabel || focused.innerText?.trim().split("\\n")[0] || focused.tagName;
 }"""
 
