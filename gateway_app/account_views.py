@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -34,7 +35,7 @@ class SetPassword(PasswordChangeView):
 
     form_class = PasswordForm
     template_name = "accounts/password.html"
-    success_url = "/"
+    success_url = reverse_lazy("password_set")
 
 
 @never_cache

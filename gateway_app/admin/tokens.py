@@ -4,11 +4,16 @@ from typing import Any, cast
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import PermissionDenied
+from django.db.models import Field, QuerySet
+from django.forms import Field as FormField
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
+from django.views.decorators.http import require_POST
 
 from gateway_app import credentials
 from gateway_app.admin import cells, words
@@ -67,6 +72,42 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Most tokens are made for oneself."""
         return {"user": request.user.pk, **super().get_changeform_initial_data(request)}
+
+    def formfield_for_dbfield(
+        self, db_field: Field[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> FormField | None:
+        found = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if found and db_field.name == "expires_at":
+            found.help_text = "Empty: it never expires."
+        return found
+
+    def get_urls(self) -> list[URLPattern]:
+        revoke = path(
+            "<int:token_id>/revoke/",
+            self.admin_site.admin_view(require_POST(self.revoke_view)),
+            name="gateway_app_apitoken_revoke",
+        )
+        return [revoke, *super().get_urls()]
+
+    def revoke_view(self, request: HttpRequest, token_id: int) -> HttpResponse:
+        """The button on a token's page."""
+        if not self.has_revoke_permission(request):
+            raise PermissionDenied
+        token = get_object_or_404(ApiToken, pk=token_id)
+        self.revoke(request, ApiToken.objects.filter(pk=token.pk))
+        return HttpResponseRedirect(reverse("admin:gateway_app_apitoken_change", args=[token.pk]))
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        may_revoke = {"may_revoke": self.has_revoke_permission(request)}
+        return super().change_view(
+            request, object_id, form_url, {**(extra_context or {}), **may_revoke}
+        )
 
     def has_change_permission(self, request: HttpRequest, obj: ApiToken | None = None) -> bool:
         return False

@@ -109,7 +109,9 @@ def test_it_lets_whoever_came_by_link_set_a_password(client: Client) -> None:
     weak = {"new_password1": "12345678", "new_password2": "12345678"}
     assert client.post("/accounts/password/", weak).status_code == 200
     strong = {"new_password1": "three warm feathers", "new_password2": "three warm feathers"}
-    assert client.post("/accounts/password/", strong).headers["Location"] == "/"
+    answer = client.post("/accounts/password/", strong, follow=True)
+    assert answer.redirect_chain == [("/accounts/password/set/", 302)]
+    assert "<bdi>bob</bdi> logs in with the new password from now on." in answer.text
     assert logged_in(client) == "bob"
     assert Client().login(username="bob", password="three warm feathers")
 
@@ -151,3 +153,8 @@ def test_it_takes_a_bearer_token_alone(ann: User, client: Client) -> None:
     assert name(authorization="Bearer wrong") is None
     assert name(authorization="Bearer ") is None
     assert name(authorization="Basic YTpi") == "ann"
+
+
+def test_it_confirms_no_password_to_nobody(client: Client) -> None:
+    answer = client.get("/accounts/password/set/")
+    assert answer.headers["Location"].startswith("/accounts/login/")

@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.utils import timezone
 
 from gateway_app.credentials import authenticate_token
@@ -131,3 +132,39 @@ def test_it_takes_as_many_statements_for_200_tokens_as_for_2(ops_client, stateme
         counts.append(statements(ops_client, LIST))
     # web session, user, two permission reads, the count, the page
     assert counts == [6, 6]
+
+
+def test_it_says_that_a_token_without_a_date_never_expires(ops_client):
+    assert "Empty: it never expires." in page_of(ops_client.get(f"{LIST}add/")).text
+    made_text(ops_client.post(f"{LIST}add/", {"name": "x"}))
+    assert ApiToken.objects.get().expires_at is None
+
+
+def test_it_revokes_a_token_from_its_page(ops_client):
+    token = ApiTokenFactory()
+    page = f"{LIST}{token.pk}/change/"
+    assert "Revoke API token" in page_of(ops_client.get(page)).text
+    answer = ops_client.post(f"{LIST}{token.pk}/revoke/", follow=True)
+    assert "1 API token revoked." in page_of(answer).text
+    token.refresh_from_db()
+    assert token.revoked_at is not None
+    assert "Revoke API token" not in page_of(ops_client.get(page)).text
+    assert "Revoked." in page_of(ops_client.get(f"{LIST}{token.pk}/history/")).text
+    assert ops_client.get(f"{LIST}{token.pk}/revoke/").status_code == 405
+    assert ops_client.post(f"{LIST}999/revoke/").status_code == 404
+
+
+def test_it_offers_the_button_only_to_those_who_may_revoke(owner):
+    token = ApiTokenFactory()
+    viewer = logged_in(StaffFactory(permissions=["gateway_app.view_apitoken"]))
+    assert "Revoke API token" not in page_of(viewer.get(f"{LIST}{token.pk}/change/")).text
+    assert viewer.post(f"{LIST}{token.pk}/revoke/").status_code == 403
+    assert logged_in(owner).post(f"{LIST}{token.pk}/revoke/").status_code == 302
+    token.refresh_from_db()
+    assert token.revoked_at is None
+
+
+def test_it_notes_who_made_a_token(ops_client, operator):
+    made_text(ops_client.post(f"{LIST}add/", {"name": "laptop"}))
+    entry = LogEntry.objects.get()
+    assert (entry.user, entry.object_repr, entry.is_addition()) == (operator, "laptop", True)
