@@ -19,6 +19,7 @@ from gateway_app.turns.heartbeat import Heartbeat
 from sessions_app.models import BLOCK, Message, Session
 from tests.factories import SessionFactory
 from tests.fake_model_server import FakeModelServer, Gate, Script
+from tests.http_client import HttpClient
 from tests.socket_client import SocketClient
 from tests.statements import (
     Statement,
@@ -230,3 +231,29 @@ def test_it_finds_what_is_to_go_by_index(find: Callable[[], Sequence[object]]) -
     steps = plan(connection, statement)
     assert any("index" in step.lower() for step in steps), steps
     assert not [step for step in steps if re.match(r"\W*(SCAN|Seq Scan)", step)], steps
+
+
+@pytest.mark.parametrize(
+    ("path", "most"),
+    [
+        ("/sessions", 2),
+        ("/sessions?query=on", 2),
+        ("/sessions/{}", 2),
+        ("/sessions/{}/messages?limit=20", 6),
+        ("/sessions/{}/turns?limit=20", 3),
+        ("/usage", 2),
+    ],
+)
+async def test_it_answers_over_http_by_the_same_statements_however_much_there_is(
+    gateway: GatewayHost, owner: User, path: str, most: int
+) -> None:
+    client, found = HttpClient(owner), []
+    for turns in (20, 200):
+        session_id = await session_with_history(owner, turns)
+        for _ in range(turns // 10):
+            await sync_to_async(SessionFactory)(owner=owner)
+        await client.ok("GET", "/me")  # which notes that the token was used
+        with every_statement() as statements:
+            await client.ok("GET", path.format(session_id))
+        found.append(shape(statements.found))
+    assert len(found[0]) == len(found[1]) <= most, found
