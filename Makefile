@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c '$(SUITABLE)' 2>/dev/null && echo $$p && break; done)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup run test check bench mutants
+.PHONY: setup run test check bench mutants chaos
 
 setup: .venv/.dev
 	$(BIN)/python manage.py compilemessages
@@ -26,6 +26,9 @@ check: .venv/.dev
 
 bench: .venv/.dev
 	$(BIN)/python -m bench $(ARGS)
+
+chaos: .venv/.dev
+	$(BIN)/python -m tests.chaos $(ARGS)
 
 mutants: .venv/.dev
 	$(BIN)/python -m tests.mutants $(ARGS)

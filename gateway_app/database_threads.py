@@ -144,9 +144,9 @@ class DatabaseLanes:
                 if not busy or time.monotonic() > until:
                     raise
                 logger.warning("Waiting for the SQLite lock")
-            except InterfaceError:
+            except InterfaceError as exc:  # Django does not count it to DatabaseError
                 db.connection().close()
-                raise
+                raise OperationalError("The connection to the database was lost.") from exc
 
     def _finish(self, future: "asyncio.Future[Any]", result: Any, error: Any) -> None:
         with self._lock:

@@ -17,7 +17,7 @@ from django.db import DatabaseError
 from gateway_app import events, metrics
 from gateway_app.config import GatewayConfig
 from gateway_app.database_threads import DatabaseLanes
-from gateway_app.event_store import LoggedEvents, RunBatch, flush_runs
+from gateway_app.event_store import LoggedEvents, RunBatch, find_landed, flush_runs
 from gateway_app.services.turns import RunLease
 from sessions_app import database as db
 
@@ -37,6 +37,9 @@ class RunLog:
         self.on_lost = on_lost
         self.busy_ticks = 0
         self.failing_since: float | None = None
+        self.last_seq = run.last_seq
+        self.in_doubt = False
+        """What was written last broke off: it may have been committed all the same."""
         self._log = log
         self._events: list[bytes] = []
         self._content: tuple[Contents, str] | None = None
@@ -78,9 +81,18 @@ class RunLog:
         self._close_content()
         self._events[:0] = taken
 
+    def confirm(self, landed: LoggedEvents) -> None:
+        """What waits in front was committed by the write in doubt."""
+        self._events = self._events[len(landed.events) :]
+        self.last_seq = landed.last_seq
+
     async def settle(self) -> None:
-        """No flush of this run is in flight: the run's own transaction comes after it."""
+        """No flush of this run is in flight or in doubt: the run's own transaction comes after it.
+
+        Raises DatabaseError when a doubt cannot be settled.
+        """
         await self._log.settle(self)
+        await self._log.resolve(self)
 
 
 class EventLog:
@@ -137,6 +149,19 @@ class EventLog:
         async with self._flushed:
             await self._flushed.wait_for(lambda: run_log not in self._flushing)
 
+    async def resolve(self, run_log: RunLog) -> None:
+        """Finds out whether a flush in doubt was committed, so that nothing is logged twice."""
+        if not run_log.in_doubt:
+            return
+        run = run_log.run
+        landed = await self._lanes.write(
+            find_landed, run.session_id, run.turn_id, run.generation, after=run_log.last_seq
+        )
+        run_log.in_doubt = False
+        if landed is not None:
+            run_log.confirm(landed)
+            self._publish([landed])
+
     def _tick_s(self) -> float:
         quick = len(self._runs) < self._config.flush_quick_runs
         return (self._config.flush_quick_tick_ms if quick else self._config.flush_tick_ms) / 1000
@@ -169,10 +194,15 @@ class EventLog:
 
     async def _flush_group(self, group: list[RunLog], *, wait: bool) -> bool:
         """False if the database took none of it: it is kept, and tried again."""
-        taken = {log: log.take() for log in group}
         self._flushing = frozenset(group)
+        taken: dict[RunLog, tuple[bytes, ...]] = dict.fromkeys(group, ())
         logged: list[LoggedEvents] = []
         try:
+            for log in group:
+                await self.resolve(log)
+            taken = {log: log.take() for log in group if log}
+            if not taken:
+                return True
             batches = [
                 RunBatch(log.run.session_id, log.run.turn_id, log.run.generation, what)
                 for log, what in taken.items()
@@ -187,7 +217,7 @@ class EventLog:
             return False
         else:
             self._publish(logged)
-            self._account(taken, {one.session_id for one in logged}, set(fenced))
+            self._account(taken, {one.session_id: one.last_seq for one in logged}, set(fenced))
             return True
         finally:
             self._flushing = frozenset()
@@ -195,12 +225,14 @@ class EventLog:
                 self._flushed.notify_all()
 
     def _account(
-        self, taken: dict[RunLog, tuple[bytes, ...]], logged: set[UUID], fenced: set[UUID]
+        self, taken: dict[RunLog, tuple[bytes, ...]], logged: dict[UUID, int], fenced: set[UUID]
     ) -> None:
+        """`logged`: the last seq of each session whose events were committed."""
         for log, what in taken.items():
             log.failing_since = None
             if log.run.session_id in logged:
                 log.busy_ticks = 0
+                log.last_seq = logged[log.run.session_id]
             elif log.run.session_id in fenced:
                 log.on_lost("fenced")
             else:
@@ -216,6 +248,7 @@ class EventLog:
         now = monotonic()
         for log, what in taken.items():
             log.put_back(what)
+            log.in_doubt = log.in_doubt or bool(what)
             log.failing_since = log.failing_since or now
             if apart:
                 log.busy_ticks = _BUSY_TICKS

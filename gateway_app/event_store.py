@@ -126,6 +126,28 @@ def flush_runs(
     return logged, [session_id for session_id in wanted if session_id not in seqs]
 
 
+@transaction.atomic(savepoint=False)
+def find_landed(
+    session_id: UUID, turn_id: UUID, generation: int, *, after: int
+) -> LoggedEvents | None:
+    """What the run logged behind the seq `after`, by a commit that was never confirmed.
+
+    The lock is what that transaction held: with it, it has either committed or never will.
+    """
+    db.rows(f"SELECT id FROM {_SESSION} WHERE id = %s{db.lock_sql()}", [db.db_uuid(session_id)])
+    rows = db.rows(
+        f"SELECT body FROM {_EVENT} WHERE session_id = %s AND seq > %s AND turn_id = %s"
+        " AND generation = %s ORDER BY seq",
+        [db.db_uuid(session_id), after, db.db_uuid(turn_id), generation],
+    )
+    if not rows:
+        return None
+    events = _RAW_ROWS.decode(rows[0][0])
+    return LoggedEvents(
+        session_id, turn_id, events[0][0], tuple(bytes(event) for _, event in events)
+    )
+
+
 def _take_seqs(batches: Iterable[RunBatch]) -> dict[UUID, int]:
     """The last seq of each run that still holds its session."""
     rows = [

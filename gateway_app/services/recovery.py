@@ -182,15 +182,17 @@ def _recover(
     if starts:
         logged.append(insert_events(orphan.session_id, turn.pk, generation, seq, starts))
     _update_turn(turn, stopped=stopped, again=again, generation=generation, owner=lease_owner)
-    return Recovered(_next_run(locked, turn, generation) if again else None, tuple(logged))
+    run = _next_run(locked, turn, generation, seq) if again else None
+    return Recovered(run, tuple(logged))
 
 
-def _next_run(locked: dict[str, Any], turn: Turn, generation: int) -> RunLease:
+def _next_run(locked: dict[str, Any], turn: Turn, generation: int, seq: int) -> RunLease:
     """The turn's next run, in the same block."""
     config = (locked["agent"], locked["agent_version"], locked["model"], locked["prompt_hash"])
     return RunLease(
-        turn.session_id, turn.pk, generation, locked["open_block"], config, turn.author_id
-    )
+        turn.session_id, turn.pk, generation, locked["open_block"], config, turn.author_id,
+        last_seq=seq,
+    )  # fmt: skip
 
 
 def _stale(turn: Turn) -> bool:

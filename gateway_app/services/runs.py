@@ -196,7 +196,9 @@ def _write_turn(write: RunWrite) -> tuple[int, int]:
     if not sets:
         sets = ["generation = generation"]
     found = db.rows(
+        # not twice: a commit whose confirmation was lost is tried again, and is fenced here
         f"UPDATE {_TURN} SET {', '.join(sets)} WHERE id = %s AND generation = %s"
+        " AND finished_at IS NULL"
         f" RETURNING (SELECT s.revision FROM {_SESSION} s WHERE s.id = {_TURN}.session_id),"
         f" (SELECT count(*) FROM {_TURN} w WHERE w.session_id = {_TURN}.session_id"
         f" AND {queued_sql('w')})",

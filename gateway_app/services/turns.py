@@ -50,6 +50,8 @@ class RunLease:
     author_id: int | None
     platform: str = "web"
     first_turn: bool = False
+    last_seq: int = 0
+    """The last seq of what began the run in the log."""
     frozen: FrozenConfig | None = None
     """What the first turn froze, so that nobody has to read it again."""
 
@@ -281,6 +283,7 @@ def _start_run(
         author_id=author_id,
         platform=locked.platform,
         first_turn=frozen is not None,
+        last_seq=seq,
         frozen=frozen,
     )
     return run, insert_events(locked.id, turn_id, generation, seq, started)

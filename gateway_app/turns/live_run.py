@@ -24,6 +24,7 @@ from gateway_app.services.runs import RunWrite, RunWritten, TurnRecord, read_sen
 from gateway_app.services.turns import RunLease
 from gateway_app.subscriptions import Hub
 from gateway_app.turns.fallback import ModelChoice
+from sessions_app import database as db
 from sessions_app.fields import dump_json
 from sessions_app.models import new_id
 from sessions_app.selectors import read_clock
@@ -54,6 +55,8 @@ class LiveRun:
         self.record = TurnRecord()
         self.started = monotonic()
         self.draft: Draft | None = None
+        self.in_doubt = False
+        """A step broke off with the database: it may have been committed all the same."""
         self.profile: Profile | None = None
         self.log = log.open(run, self.lose)
         self._config = run.config
@@ -183,7 +186,8 @@ class LiveRun:
             await self.write(
                 RunWrite(run=self.run, messages=messages, record=self.record, absorb=True)
             )
-        except DatabaseError:
+        except DatabaseError as exc:
+            self.in_doubt = isinstance(exc, db.AWAY)
             self.draft = draft  # a person saw it: the run's end stores what it can
             raise
 
@@ -226,7 +230,9 @@ class LiveRun:
             written = await self._lanes.write(write_run, write=whole)
         except DatabaseError:
             self.log.put_back(before)
+            self.log.in_doubt = True
             raise
+        self.log.last_seq = written.logged[0].last_seq
         self._hub.publish(written.logged)
         return written
 

@@ -209,6 +209,8 @@ class TurnRunner:
             return Ending("failed", "storage", str(exc))
         except DatabaseError:
             logger.exception("A run lost the database", extra=_facts(live.run))
+            if live.in_doubt:  # whoever recovers the turn reads what became of the step
+                return None
             return Ending("failed", "storage", AWAY)
         except RunFenced:
             return None

@@ -1,0 +1,135 @@
+"""Where it happens: a group of workers, a PostgreSQL behind a bad network, a Redis of its own."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final, Self
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+
+from tests.chaos.network import BadNetwork
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+START_S: Final = 120
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+class Place:
+    """`async with Place(...) as place:` serves at `url`; `token` opens its websocket."""
+
+    def __init__(self, *, postgres: str, model_url: str, workers: int, folder: Path) -> None:
+        self._postgres, self._model_url = postgres, model_url
+        self._workers, self._folder = workers, folder
+        self._name = f"hermes_chaos_{os.getpid()}"
+        self.database_url = urlunsplit(urlsplit(postgres)._replace(path=f"/{self._name}"))
+        self._redis_port = free_port()
+        self._redis: subprocess.Popen[bytes] | None = None
+        self.url = self.token = ""
+
+    async def __aenter__(self) -> Self:
+        with psycopg.connect(self._postgres, autocommit=True) as server:
+            server.execute(f"CREATE DATABASE {self._name}")
+        self.start_redis()
+        parts = urlsplit(self.database_url)
+        self.network = await BadNetwork(parts.hostname or "", parts.port or 5432).start()
+        away = parts._replace(netloc=f"{parts.username}@127.0.0.1:{self.network.port}")
+        if parts.password:
+            away = parts._replace(
+                netloc=f"{parts.username}:{parts.password}@127.0.0.1:{self.network.port}"
+            )
+        self._environment = {
+            **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
+            "DATABASE_URL": urlunsplit(away),
+            "REDIS_URL": f"redis://127.0.0.1:{self._redis_port}/0",
+            "HERMES_DATA_DIR": str(self._folder),
+            "OPENAI_BASE_URL": self._model_url,
+            "OPENAI_API_KEY": "sk-chaos",
+            "HERMES_MODEL": "openai:fake-1",
+            "DJANGO_SETTINGS_MODULE": "tests.chaos.settings",
+        }
+        self._serve()
+        await self._look_around()
+        return self
+
+    def _serve(self) -> None:
+        self.log = (self._folder.parent / "serve.log").open("w+")
+        command = ["manage.py", "serve", "--migrate", "--port", "0", "--workers"]
+        self.served = subprocess.Popen(
+            [sys.executable, *command, str(self._workers)],
+            cwd=ROOT, env=self._environment, stdout=self.log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    async def _look_around(self) -> None:
+        async with asyncio.timeout(START_S):
+            while not (line := self._said("Hermes serves")):
+                assert self.served.poll() is None, self.log_text()
+                await asyncio.sleep(0.2)
+        self.url = line.split()[-1]
+        made = await asyncio.to_thread(
+            subprocess.run,
+            [sys.executable, "manage.py", "apitoken", "create", "admin"],
+            cwd=ROOT, env=self._environment, check=True, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.token = made.stdout.split()[-1]
+
+    def log_text(self) -> str:
+        return Path(self.log.name).read_text(encoding="utf-8")
+
+    def _said(self, start: str) -> str:
+        lines = self.log_text().splitlines()
+        return next((line for line in lines if line.startswith(start)), "")
+
+    async def __aexit__(self, *_: object) -> None:
+        self.network.heal()
+        if self.served.poll() is None:
+            self.served.terminate()
+        try:
+            self.exit_code = await asyncio.to_thread(self.served.wait, 60)
+        except subprocess.TimeoutExpired:
+            self.served.kill()
+            self.exit_code = self.served.wait()
+        self.log.close()
+        await self.network.aclose()
+        self.kill_redis()
+        with psycopg.connect(self._postgres, autocommit=True) as server:
+            server.execute(f"DROP DATABASE IF EXISTS {self._name} WITH (FORCE)")
+
+    # --- what may die ---
+
+    def workers(self) -> list[int]:
+        """The pids of the workers that live now."""
+        listed = Path(f"/proc/{self.served.pid}/task").glob("*/children")
+        pids = [int(pid) for children in listed for pid in children.read_text().split()]
+        return [pid for pid in pids if b"gateway_app.serving" in _command_line(pid)]
+
+    def kill_worker(self, pid: int) -> None:
+        os.kill(pid, signal.SIGKILL)
+
+    def kill_redis(self) -> None:
+        if self._redis is not None:
+            self._redis.kill()
+            self._redis.wait()
+            self._redis = None
+
+    def start_redis(self) -> None:
+        self._redis = subprocess.Popen(
+            ["redis-server", "--port", str(self._redis_port), "--bind", "127.0.0.1",
+             "--save", "", "--appendonly", "no"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
