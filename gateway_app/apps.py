@@ -1,4 +1,4 @@
-"""Connects the rebaseline receiver; makes the default agent after migrations."""
+"""Connects the rebaseline receiver; after migrations makes the first agent and the groups."""
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
@@ -12,10 +12,12 @@ class GatewayAppConfig(AppConfig):
         from gateway_app import receivers
 
         receivers.connect()
-        post_migrate.connect(_make_default_agent, sender=self)
+        post_migrate.connect(_make_first_rows, sender=self)
 
 
-def _make_default_agent(*, using: str, **_: object) -> None:
+def _make_first_rows(*, using: str, **_: object) -> None:
     from gateway_app.services.agents import ensure_default_agent
+    from gateway_app.services.roles import ensure_roles
 
     ensure_default_agent()
+    ensure_roles()
