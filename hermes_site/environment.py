@@ -5,15 +5,15 @@ Nothing else in the project reads `os.environ`. A bad value does not raise here:
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from hermes_site.environment_problems import TRUE, bad_database, bad_public, problems_of
 
 BASE_DIR: Final = Path(__file__).resolve().parent.parent
-_TRUE: Final = {"1", "true", "on"}
-_FALSE: Final = {"0", "false", "off"}
 
 
 @dataclass(frozen=True)
@@ -43,46 +43,6 @@ def _list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _split(url: str) -> SplitResult | None:
-    """The parts of a URL; None where its host or port cannot be read."""
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 raises ValueError for what is no port
-    except ValueError:
-        return None
-    return parts
-
-
-def _bad_url(url: str | None, schemes: set[str]) -> bool:
-    """Set, but no URL of one of these schemes with a host."""
-    parts = _split(url or "")
-    return bool(url) and (parts is None or parts.scheme not in schemes or not parts.hostname)
-
-
-def _bad_database(url: str) -> bool:
-    parts = _split(url)
-    if parts is None or parts.scheme not in {"", "sqlite", "postgres", "postgresql"}:
-        return True
-    return bool(url) and parts.path.strip("/") == ""
-
-
-def _problems(text: Callable[[str], str | None]) -> Iterator[str]:
-    """One sentence for each bad value, with its mend. Values that may hold a key are not shown."""
-    if (debug := text("DEBUG")) and debug.lower() not in _TRUE | _FALSE:
-        yield f"DEBUG is {debug!r}. Set it to 0 or 1."
-    if (turns := text("HERMES_TURNS")) and turns not in {"inline", "workers"}:
-        yield f"HERMES_TURNS is {turns!r}. Set it to inline or workers."
-    for name in ("HERMES_PUBLIC_URL", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "HERMES_LOCAL_URL"):
-        if _bad_url(text(name), {"http", "https"}):
-            yield f"{name} is not a full URL. Set it to http(s)://HOST, or http(s)://HOST:PORT."
-    if _bad_url(text("REDIS_URL"), {"redis", "rediss"}):
-        yield "REDIS_URL cannot be read. Set it to redis://HOST:PORT/DB."
-    if _bad_database(text("DATABASE_URL") or ""):
-        yield "DATABASE_URL cannot be read. Set it to sqlite:///PATH or postgres://USER@HOST/NAME."
-    if (model := text("HERMES_MODEL")) and not all(model.partition(":")[:2]):
-        yield f"HERMES_MODEL is {model!r}. Set it to PROVIDER:MODEL, such as local:smollm2."
-
-
 def read_environment(env: Mapping[str, str] | None = None) -> Environment:
     """The environment as an `Environment`. Unset and empty mean the same: the default."""
     env = os.environ if env is None else env
@@ -91,12 +51,13 @@ def read_environment(env: Mapping[str, str] | None = None) -> Environment:
         return env.get(name, "").strip() or None
 
     data_dir = Path(text("HERMES_DATA_DIR") or "data")
+    public_url = text("HERMES_PUBLIC_URL")
     return Environment(
         data_dir=data_dir if data_dir.is_absolute() else BASE_DIR / data_dir,
         database_url=text("DATABASE_URL") or "",
         redis_url=text("REDIS_URL"),
         model=text("HERMES_MODEL"),
-        public_url=text("HERMES_PUBLIC_URL"),
+        public_url=None if bad_public(public_url) else public_url,
         turns=text("HERMES_TURNS") or "inline",
         local_url=text("HERMES_LOCAL_URL"),
         openai_api_key=text("OPENAI_API_KEY"),
@@ -106,9 +67,9 @@ def read_environment(env: Mapping[str, str] | None = None) -> Environment:
         secret_key=text("SECRET_KEY"),
         allowed_hosts=_list(text("ALLOWED_HOSTS") or "localhost,127.0.0.1,[::1]"),
         csrf_trusted_origins=_list(text("CSRF_TRUSTED_ORIGINS") or ""),
-        debug=(text("DEBUG") or "").lower() in _TRUE,
+        debug=(text("DEBUG") or "").lower() in TRUE,
         admin_password=text("HERMES_ADMIN_PASSWORD"),
-        problems=tuple(_problems(text)),
+        problems=tuple(problems_of(text)),
     )
 
 
@@ -166,7 +127,7 @@ def databases(env: Environment) -> DatabaseSettings:
 
     So does one that cannot be read: then `problems` keeps everything from starting.
     """
-    url = "" if _bad_database(env.database_url) else env.database_url
+    url = "" if bad_database(env.database_url) else env.database_url
     scheme = urlsplit(url).scheme
     if scheme in {"postgres", "postgresql"}:
         return postgres_databases(url)

@@ -52,6 +52,18 @@ class Providers:
         provider = self.get(name)
         return provider, rest or await provider.default_model()
 
+    def check_default(self) -> None:
+        """Raises ModelInvalid where the site's default model cannot be had as it is configured."""
+        name = self.site_default.partition(":")[0]
+        if name not in KNOWN:
+            raise _unknown(name)
+        if name != "local":
+            key = {
+                "openai": self._config.openai_api_key,
+                "anthropic": self._config.anthropic_api_key,
+            }
+            _check_access(name, key[name], self._base_url(name))
+
     async def warm(self) -> None:
         """What turns would wait for is done before the first one.
 
@@ -130,9 +142,7 @@ class Providers:
             return self._make_openai()
         if name == "anthropic":
             return self._make_anthropic()
-        raise ModelInvalid(
-            f"There is no model provider {name[:100]!r}. Known are: {', '.join(KNOWN)}."
-        )
+        raise _unknown(name)
 
     def _make_openai(self) -> Provider:
         key, base_url = self._config.openai_api_key, self._config.openai_base_url
@@ -158,6 +168,11 @@ class Providers:
             return AnthropicProvider(self._config, api_key=key, base_url=base_url, wording=wording)
         except (ValueError, httpx2.InvalidURL) as exc:
             raise _no_address("anthropic") from exc
+
+
+def _unknown(name: str) -> ModelInvalid:
+    known = ", ".join(KNOWN)
+    return ModelInvalid(f"There is no model provider {name[:100]!r}. Known are: {known}.")
 
 
 def _check_access(name: str, key: str | None, base_url: str | None) -> None:

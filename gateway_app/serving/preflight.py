@@ -2,7 +2,9 @@
 
 import asyncio
 import ipaddress
+import socket
 from contextlib import ExitStack
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management import call_command
@@ -10,7 +12,10 @@ from django.core.management.base import CommandError, OutputWrapper
 from django.db import Error, connection
 
 from gateway_app import readiness
+from gateway_app.config import gateway_config
 from gateway_app.migration_state import missing_migrations, unknown_migrations
+from gateway_app.providers.base import ModelInvalid
+from gateway_app.providers.registry import Providers
 from gateway_app.serving.locks import DatabaseInUse, ServingLock, only_server, starting
 from sessions_app import clock
 
@@ -52,6 +57,26 @@ def need_redis(why: str) -> None:
         raise CommandError(
             f"{why} Set REDIS_URL, or serve from one process: --workers 1 and HERMES_TURNS=inline."
         )
+
+
+def check_model() -> None:
+    """HERMES_MODEL can be had as it is configured, and HERMES_LOCAL_URL, if set, answers."""
+    config = gateway_config()
+    try:
+        if config.default_model:
+            Providers(config).check_default()
+    except ModelInvalid as exc:
+        raise CommandError(f"{exc.message} HERMES_MODEL is {config.default_model}.") from exc
+    if config.local_url:
+        address = urlsplit(config.local_url)
+        port = address.port or (443 if address.scheme == "https" else 80)
+        try:
+            socket.create_connection((address.hostname or "", port), timeout=5).close()
+        except OSError as exc:
+            raise CommandError(
+                f"No local model answers at HERMES_LOCAL_URL, {config.local_url}. Start `python"
+                " manage.py localmodel` there, or unset it."
+            ) from exc
 
 
 def check_database() -> None:

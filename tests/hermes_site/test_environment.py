@@ -2,12 +2,17 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.core import checks
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hermes_site.environment import BASE_DIR, databases, read_environment
+from hermes_site.environment_problems import bad_public
 from hermes_site.secret_key import kept_secret_key
+from tests.gateway_app.serving.conftest import manage
 
 
 def test_it_has_a_default_for_everything() -> None:
@@ -42,6 +47,17 @@ def test_it_takes_an_empty_variable_for_an_unset_one() -> None:
         ("DATABASE_URL", "sqlite:///", "sqlite:///PATH"),
         ("HERMES_MODEL", "gpt", "PROVIDER:MODEL"),
         ("HERMES_MODEL", ":gpt", "PROVIDER:MODEL"),
+        ("HERMES_PUBLIC_URL", "http://a b", "http(s)://HOST"),
+        ("HERMES_PUBLIC_URL", "https://ann:secret@chat.example", "http(s)://HOST"),
+        ("HERMES_PUBLIC_URL", "https://chat.example/hermes?x=1", "http(s)://HOST"),
+        ("HERMES_PUBLIC_URL", "http://*", "http(s)://HOST"),
+        ("REDIS_URL", "redis://:secret@host/first", "redis://HOST:PORT/DB"),
+        ("OPENAI_API_KEY", "sk secret", "Copy the key again"),
+        ("OPENAI_API_KEY", "sk-\nsecret", "Copy the key again"),
+        ("ANTHROPIC_API_KEY", "sk-é-secret", "Copy the key again"),
+        ("SECRET_KEY", "secret", "32 random characters"),
+        ("ALLOWED_HOSTS", "localhost,http://chat.example/", "host names alone"),
+        ("CSRF_TRUSTED_ORIGINS", "chat.example", "in full"),
     ],
 )
 def test_it_names_a_bad_value_and_its_mend(name: str, value: str, mend: str) -> None:
@@ -51,6 +67,51 @@ def test_it_names_a_bad_value_and_its_mend(name: str, value: str, mend: str) -> 
     assert mend in problem
     assert "secret" not in problem
     assert databases(env)
+    assert not bad_public(env.public_url)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HERMES_PUBLIC_URL", "https://chat.example/"),
+        ("HERMES_PUBLIC_URL", "http://[::1]:8000"),
+        ("HERMES_PUBLIC_URL", "http://bücher.example"),
+        ("OPENAI_BASE_URL", "http://my_host:11434/v1"),
+        ("REDIS_URL", "rediss://:p%40w@host:6379/0"),
+        ("REDIS_URL", "redis://host"),
+        ("ALLOWED_HOSTS", "*, .chat.example,[::1],127.0.0.1"),
+        ("CSRF_TRUSTED_ORIGINS", "https://*.chat.example"),
+    ],
+)
+def test_it_takes_every_good_value(name: str, value: str) -> None:
+    assert read_environment({name: value}).problems == ()
+
+
+VARIABLES = (
+    "DATABASE_URL", "REDIS_URL", "HERMES_MODEL", "HERMES_DATA_DIR", "HERMES_PUBLIC_URL",
+    "HERMES_TURNS", "HERMES_LOCAL_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY",
+    "ANTHROPIC_BASE_URL", "SECRET_KEY", "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS", "DEBUG",
+    "HERMES_ADMIN_PASSWORD",
+)  # fmt: skip
+
+
+@given(
+    st.dictionaries(st.sampled_from(VARIABLES), st.text(max_size=30) | st.from_regex(r"\w+://.*"))
+)
+def test_it_reads_whatever_is_set(values: dict[str, str]) -> None:
+    env = read_environment(values)
+    assert databases(env)
+    urlsplit(env.public_url or "")
+
+
+@pytest.mark.parametrize("value", ["x", "http://[::1", "://", "postgres://a:b@c:d/e", "\u2028é"])
+def test_it_ends_no_command_in_a_traceback(value: str, tmp_path: Path) -> None:
+    """The whole of Django starts with every variable wrong, and says so in sentences."""
+    wrong = {name: value for name in VARIABLES if name != "HERMES_DATA_DIR"}
+    done = manage(tmp_path, "check", **wrong)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout
+    assert done.stdout.count("hermes_site.E001") >= 5, done.stdout
 
 
 def test_it_names_every_bad_value_at_once() -> None:

@@ -1,5 +1,6 @@
 """`manage.py serve`: the whole product in one process."""
 
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -29,7 +30,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="default: %(default)s")
-        parser.add_argument("--port", type=int, default=8000, help="default: %(default)s")
+        parser.add_argument("--port", type=_port, default=8000, help="default: %(default)s")
         parser.add_argument("--workers", type=int, default=1, help="serving processes")
         parser.add_argument(
             "--migrate", action="store_true", help="first back up a SQLite file and migrate"
@@ -38,6 +39,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         address = options["host"].strip("[]")
         preflight.check_options(address=address, workers=options["workers"])
+        preflight.check_model()
         preflight.check_database()
         with ExitStack() as held:
             lock = held.enter_context(ServingLock(connection))
@@ -120,6 +122,13 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
+
+
+def _port(text: str) -> int:
+    """The number of a port; 0 lets the system choose. Raises ArgumentTypeError."""
+    if not text.isdecimal() or int(text) > 65_535:
+        raise ArgumentTypeError(f"{text!r} is no port. Choose a number from 0 to 65535.")
+    return int(text)
 
 
 def _model_name(default: str) -> str:

@@ -164,6 +164,9 @@ def refused(site: Site, *args: str, **env: str) -> str:
         (["--workers", "2"], {}, "Set REDIS_URL"),
         ([], {"HERMES_TURNS": "workers"}, "Set REDIS_URL"),
         ([], {"DEBUG": "perhaps"}, "Set it to 0 or 1"),
+        ([], {"HERMES_MODEL": "nobody:x"}, "Known are: openai, anthropic, local"),
+        ([], {"HERMES_MODEL": "openai:x"}, "Set OPENAI_API_KEY"),
+        ([], {"HERMES_LOCAL_URL": "http://127.0.0.1:1"}, "or unset it"),
         ([], {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/none"}, "The database none"),
         ([], {"REDIS_URL": "redis://127.0.0.1:1/0"}, "Check REDIS_URL"),
         (["--host", "0.0.0.0"], {}, "SECRET_KEY must be set"),
@@ -182,6 +185,13 @@ def test_it_refuses_a_port_that_is_taken(site: Site) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         assert f"127.0.0.1:{port}" in refused(site, "--port", port)
+
+
+def test_it_refuses_what_is_no_port(site: Site) -> None:
+    for port in ("99999", "-1", "http"):
+        done = site.manage("serve", f"--port={port}")
+        assert done.returncode == 2
+        assert "Choose a number from 0 to 65535" in done.stdout
 
 
 def test_it_refuses_a_data_directory_that_takes_no_files(empty_site: Site) -> None:
