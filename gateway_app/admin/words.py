@@ -105,6 +105,7 @@ TOKEN_STATES: Final = {
 FINISHES: Final = {
     "length": "Cut by the model's length limit",
     "content_filter": "Cut by the provider's content filter",
+    "refused": "The model declined",
     "stopped": "Stopped here",
     "interrupted": "Interrupted here",
     "error": "Failed here",

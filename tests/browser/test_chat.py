@@ -29,6 +29,7 @@ def test_it_sends_and_shows_the_answer_with_its_facts(
     expect(chat.footers.nth(1)).to_contain_text("% cached")
     warm.click()
     expect(chat.footers.nth(1)).to_contain_text("Nothing had changed")
+    expect(chat.footers.nth(1)).to_contain_text("openai:fake-1")
     expect(chat.sessions.first).to_have_text("Would that hold in winter?")
     assert re.fullmatch(r"/c/[0-9a-f-]{36}/", chat.wait_opened())
 

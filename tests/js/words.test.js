@@ -142,6 +142,9 @@ test("it keeps of a turn what was told, and leaves out what was not", () => {
     usage: { inputTokens: 100, cachedInputTokens: 90, outputTokens: 5 },
     durationMs: 900,
   });
+  const fallback = { model: "anthropic:claude-x", fallbackFrom: "openai:gpt-x" };
+  const other = finishTurn({ turnId: TURN }, { metadata: { hermes: fallback } });
+  assert.deepEqual([other.model, other.fallbackFrom], ["anthropic:claude-x", "openai:gpt-x"]);
   const untold = finishTurn({ turnId: TURN }, { outcome: { type: "cancelled" } });
   assert.deepEqual(untold, { turnId: TURN, state: "stopped" });
   const part = finishTurn({ turnId: TURN }, { usage: [{ inputTokens: 5 }, { inputTokens: 7 }] });

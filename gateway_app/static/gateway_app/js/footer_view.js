@@ -2,6 +2,7 @@
 
 import { bdi, clone, copyText, make, setIcon, setText } from "./dom.js";
 import { formatCount, formatDuration, formatNumber, formatUsd, percent } from "./format.js";
+import { gettext, interpolate } from "./i18n.js";
 import { REASONS, VERDICTS, whyVerdict } from "./words.js";
 
 const COPIED_MS = 2000;
@@ -89,9 +90,10 @@ export class FooterView {
 }
 
 /** Only what is known: an unknown count or cost is left out, never shown as 0. */
-function facts({ usage = {}, costUsd, durationMs }) {
+function facts({ usage = {}, costUsd, durationMs, model, fallbackFrom }) {
   const { inputTokens, cachedInputTokens, outputTokens } = usage;
   const found = [];
+  if (fallbackFrom && model) found.push(fact(interpolate(gettext("by %s"), [model])));
   if (Number.isFinite(inputTokens)) found.push(fact(`${formatCount(inputTokens)} in`, "wide"));
   if (inputTokens > 0 && Number.isFinite(cachedInputTokens)) {
     found.push(fact(`${percent(cachedInputTokens, inputTokens)} % cached`));
@@ -108,7 +110,15 @@ function fact(text, className = "") {
   return element;
 }
 
-function detailRows({ usage = {}, ttftMs, durationMs, revision }) {
+function detailRows(turn) {
+  const models = [
+    [gettext("Model"), turn.model],
+    [gettext("Instead of"), turn.fallbackFrom],
+  ];
+  return [...models.filter(([, name]) => name), ...countRows(turn)];
+}
+
+function countRows({ usage = {}, ttftMs, durationMs, revision }) {
   const { inputTokens, cachedInputTokens, outputTokens } = usage;
   const rows = [
     ["New input", minus(inputTokens, cachedInputTokens)],

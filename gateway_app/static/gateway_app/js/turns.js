@@ -1,5 +1,6 @@
 // What is known of a turn, from the events of its run or from a snapshot's `turns`.
-// {turnId, state, verdict, reason, usage, ttftMs, durationMs, contextTokens, costUsd, error: {code, message}}
+// {turnId, state, verdict, reason, model, fallbackFrom, usage, ttftMs, durationMs, contextTokens,
+// costUsd, error: {code, message}}
 
 export function startTurn(turn, event) {
   return {
@@ -30,6 +31,8 @@ function withFacts(turn, event) {
     verdict: own.cache?.verdict ?? turn.verdict,
     reason: own.cache?.reason ?? turn.reason,
     revision: own.cache?.revision ?? turn.revision,
+    model: own.model ?? turn.model,
+    fallbackFrom: own.fallbackFrom ?? turn.fallbackFrom,
     usage: sumUsage(event.usage) ?? turn.usage,
     ttftMs: own.ttftMs ?? turn.ttftMs,
     durationMs: own.durationMs ?? elapsed(turn, event),

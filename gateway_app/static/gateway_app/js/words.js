@@ -38,6 +38,7 @@ const FINISHED = Object.freeze({
   interrupted: gettext("Interrupted here"),
   length: gettext("Cut here: the answer reached its longest size"),
   content_filter: gettext("Cut here by the model provider's content filter"),
+  refused: gettext("The model declined"),
 });
 
 export function finishWords(finish) {
