@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.chat_page import PATIENCE_MS, ChatPage
 from tests.browser.conftest import NewPage
@@ -178,3 +178,123 @@ def test_it_asks_for_a_login_when_the_login_ended(visit: Visit, served: Served) 
     chat.page.context.clear_cookies()
     chat.page.reload()
     chat.page.wait_for_url("**/accounts/login/?next=/")
+
+
+def test_it_asks_for_a_login_in_the_page_when_the_login_is_taken_away(
+    new_page: NewPage, model: FakeModelServer
+) -> None:
+    chat, other = new_page().open(), new_page().open()
+    chat.expected = CUT
+    chat.field.fill("Half a thought")
+    other.page.evaluate("document.querySelector('[data-part=logOut]').requestSubmit()")
+    other.page.wait_for_url("**/accounts/login/")
+    strip = chat.page.locator(".strip")
+    expect(strip).to_contain_text("Your login has ended.", timeout=60_000)
+    expect(chat.part("alert")).to_have_text("Your login has ended.")
+    expect(chat.field).to_have_value("Half a thought")
+    strip.get_by_role("button", name="Log in").click()
+    chat.page.wait_for_url("**/accounts/login/?next=/")
+
+
+def test_it_learns_that_the_server_was_updated_and_keeps_the_draft(
+    new_page: NewPage, served: Served
+) -> None:
+    """A page of an older release meets this server."""
+    chat = new_page()
+
+    def older(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(
+            response=answer, body=answer.text().replace('"release": "', '"release": "0.0+')
+        )
+
+    chat.page.route(f"{served.url}/", older, times=1)
+    chat.open()
+    strip = chat.page.locator(".strip")
+    expect(strip).to_contain_text("Hermes was updated.")
+    chat.field.fill("Half a thought")
+    strip.get_by_role("button", name="Load again").click()
+    chat.wait_connected()
+    expect(strip).to_be_hidden()
+    expect(chat.field).to_have_value("Half a thought")
+
+
+def test_it_notices_a_half_open_socket_within_two_heartbeats_and_catches_up(
+    visit: Visit, wire: Wire, model: FakeModelServer
+) -> None:
+    """Nothing closes it and nothing passes: the answer that ended meanwhile is shown as ended."""
+    chat = visit(wire.url)()
+    chat.expected = CUT
+    chat.page.clock.install()
+    chat.open()
+    gate = Gate()
+    model.script(Script(tokens=["Before. ", "After."], gates={1: gate}))
+    chat.send("Go")
+    expect(chat.live).to_have_text("Before.")
+    wire.silence()
+    gate.release()
+    chat.page.clock.fast_forward(30_000)
+    chat.page.clock.fast_forward(20_000)
+    expect(chat.page.locator(".strip")).to_be_visible()
+    wire.cut()
+    wire.mend()
+    chat.page.clock.run_for(30_000)
+    expect(chat.footers).to_have_count(1, timeout=PATIENCE_MS)
+    expect(chat.answers).to_have_text("Before. After.")
+    expect(chat.page.locator(".strip")).to_be_hidden()
+
+
+BUBBLES_SEEN = """text => {
+  const seen = window.seen = new Set();
+  const look = () => {
+    const found = [...document.querySelectorAll(".user .bubble")];
+    const own = found.filter((one) => one.innerText.trim() === text);
+    if (own.length > 0 || seen.size > 0) {
+      const row = own[0]?.closest(".row");
+      seen.add(`${own.length} at ${row?.offsetTop}`);
+    }
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+
+
+def test_it_shows_one_bubble_that_stays_in_its_place_before_during_and_after_the_echo(
+    chat: ChatPage, wire: Wire, model: FakeModelServer
+) -> None:
+    model.script(Script(tokens=["Zero."]), Script(tokens=["One."]))
+    chat.ask("Open it")
+    wire.delay_s = 1.5  # each way: three seconds round
+    chat.page.evaluate(BUBBLES_SEEN, "Slow words")
+    chat.send("Slow words")
+    expect(chat.footers).to_have_count(2, timeout=30_000)
+    seen = chat.page.evaluate("[...window.seen]")
+    assert len(seen) == 1 and seen[0].startswith("1 at "), seen
+
+
+def test_it_sends_what_two_tabs_keep_once(visit: Visit, wire: Wire, model: FakeModelServer) -> None:
+    new_page = visit(wire.url)
+    one = new_page().open()
+    one.expected = CUT
+    model.script(Script(tokens=["Zero."]), Script(tokens=["A."]), Script(tokens=["B."]))
+    one.ask("Zero")
+    other = new_page()
+    other.expected = CUT
+    other.open(one.wait_opened())
+    wire.cut()
+    for tab in (one, other):
+        expect(tab.page.locator(".strip")).to_be_visible()
+    one.send("From the one")
+    other.send("From the other")
+    for tab in (one, other):
+        expect(tab.bubbles).to_have_text(["Zero", "From the one", "From the other"])
+    asked = len(model.requests)
+    wire.mend()
+    told = [
+        ("user", "Zero"), ("answer", "Zero."), ("user", "From the one"), ("answer", "A."),
+        ("user", "From the other"), ("answer", "B."),
+    ]  # fmt: skip
+    for tab in (one, other):
+        expect(tab.footers).to_have_count(3, timeout=30_000)
+        assert tab.texts() == told
+    assert len(model.requests) == asked + 2

@@ -20,6 +20,8 @@ class Wire:
         self._lock = threading.Lock()
         self._sockets: set[socket.socket] = set()
         self._refusing = False
+        self.delay_s = 0.0
+        """How long every piece of bytes is on its way, in each direction."""
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -74,6 +76,8 @@ class Wire:
         with contextlib.suppress(OSError):
             while chunk := one.recv(_CHUNK):
                 self._flowing.wait()
+                if self.delay_s:
+                    threading.Event().wait(self.delay_s)
                 other.sendall(chunk)
         _close(one)
         _close(other)
