@@ -1,14 +1,15 @@
 """What the chat does when the network or the server goes away, and what it keeps meanwhile."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import expect
 
 from tests.browser.chat_page import PATIENCE_MS, ChatPage
 from tests.browser.conftest import NewPage
-from tests.browser.served import Served
+from tests.browser.served import ROOT, Served
 from tests.browser.wire import Wire
 from tests.fake_model_server import FakeModelServer, Gate, Script
 
@@ -177,7 +178,7 @@ def test_it_asks_for_a_login_when_the_login_ended(visit: Visit, served: Served) 
     chat = new_page().open()
     chat.page.context.clear_cookies()
     chat.page.reload()
-    chat.page.wait_for_url("**/accounts/login/?next=/")
+    chat.page.wait_for_url("**/accounts/login/?next=*")
 
 
 def test_it_asks_for_a_login_in_the_page_when_the_login_is_taken_away(
@@ -193,30 +194,36 @@ def test_it_asks_for_a_login_in_the_page_when_the_login_is_taken_away(
     expect(chat.part("alert")).to_have_text("Your login has ended.")
     expect(chat.field).to_have_value("Half a thought")
     strip.get_by_role("button", name="Log in").click()
-    chat.page.wait_for_url("**/accounts/login/?next=/")
+    chat.page.wait_for_url("**/accounts/login/?next=*")
+
+
+@pytest.fixture
+def other_static_files(served: Served) -> Iterator[Callable[[], object]]:
+    """What it gives makes the collected static files those of another release, as a deploy does."""
+    manifest = ROOT / "staticfiles/staticfiles.json"
+    before = manifest.read_text()
+    yield lambda: manifest.write_text(json.dumps(json.loads(before) | {"hash": "another"}))
+    manifest.write_text(before)
 
 
 def test_it_learns_that_the_server_was_updated_and_keeps_the_draft(
-    new_page: NewPage, served: Served
+    visit: Visit,
+    model: FakeModelServer,
+    tmp_path: Path,
+    other_static_files: Callable[[], object],
 ) -> None:
-    """A page of an older release meets this server."""
-    chat = new_page()
-
-    def older(route: Route) -> None:
-        answer = route.fetch()
-        route.fulfill(
-            response=answer, body=answer.text().replace('"release": "', '"release": "0.0+')
-        )
-
-    chat.page.route(f"{served.url}/", older, times=1)
-    chat.open()
-    strip = chat.page.locator(".strip")
-    expect(strip).to_contain_text("Hermes was updated.")
-    chat.field.fill("Half a thought")
-    strip.get_by_role("button", name="Load again").click()
-    chat.wait_connected()
-    expect(strip).to_be_hidden()
-    expect(chat.field).to_have_value("Half a thought")
+    with Served(tmp_path, model.url) as first:
+        chat = visit(first.url)().open()
+        chat.expected = CUT
+        strip = chat.page.locator(".strip")
+        chat.field.fill("Half a thought")
+    other_static_files()
+    with Served(tmp_path, model.url, port=first.port):
+        expect(strip).to_contain_text("Hermes was updated.", timeout=40_000)
+        strip.get_by_role("button", name="Load again").click()
+        chat.wait_connected()
+        expect(strip).to_be_hidden()
+        expect(chat.field).to_have_value("Half a thought")
 
 
 def test_it_notices_a_half_open_socket_within_two_heartbeats_and_catches_up(
