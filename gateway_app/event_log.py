@@ -19,6 +19,7 @@ from gateway_app.config import GatewayConfig
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_store import LoggedEvents, RunBatch, find_landed, flush_runs
 from gateway_app.services.turns import RunLease
+from gateway_app.storage import StorageState
 from sessions_app import database as db
 
 logger = logging.getLogger(__name__)
@@ -103,8 +104,9 @@ class EventLog:
         lanes: DatabaseLanes,
         config: GatewayConfig,
         publish: Callable[[list[LoggedEvents]], None],
+        storage: StorageState,
     ) -> None:
-        self._lanes = lanes
+        self._lanes, self._storage = lanes, storage
         self._config = config
         self._publish = publish
         self._runs: dict[UUID, RunLog] = {}
@@ -138,6 +140,8 @@ class EventLog:
         if self._runs.get(closed.run.turn_id) is closed:
             del self._runs[closed.run.turn_id]
         self._dirty.pop(closed, None)
+        if not self._dirty:  # nothing is left that could find out that it is back
+            self._storage.back(self)
 
     def want(self, run_log: RunLog, *, urgent: bool) -> None:
         self._dirty[run_log] = None
@@ -214,8 +218,11 @@ class EventLog:
         except DatabaseError as exc:
             logger.exception("The event log could not be written", extra={"runs": len(group)})
             self._keep(taken, apart=not isinstance(exc, db.AWAY))
+            if isinstance(exc, db.AWAY):
+                self._storage.away(self)
             return False
         else:
+            self._storage.back(self)
             self._publish(logged)
             self._account(taken, {one.session_id: one.last_seq for one in logged}, set(fenced))
             return True

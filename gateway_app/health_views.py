@@ -5,7 +5,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from gateway_app import readiness
+from gateway_app import readiness, storage
 from gateway_app.host import host
 
 
@@ -21,6 +21,7 @@ async def readyz(request: HttpRequest) -> JsonResponse:
     """200 if every part is in order and the process does not drain, else 503; says which."""
     parts = await sync_to_async(readiness.database_parts)()
     parts["channelLayer"] = await readiness.channel_layer_part()
+    parts["storage"] = readiness.OK if host().storage.storing else storage.WAITS
     draining = host().draining
     ready = not draining and all(state == readiness.OK for state in parts.values())
     answer = {"ready": ready, "draining": draining, **parts}

@@ -20,6 +20,7 @@ from gateway_app.receivers import forget_lists, register_cache, register_lists
 from gateway_app.services.recovery import find_leased, release_runs
 from gateway_app.session_news import SessionNews
 from gateway_app.socket_watch import OpenSocket, SocketWatch
+from gateway_app.storage import StorageState
 from gateway_app.subscriptions import Hub
 from gateway_app.turns.heartbeat import Heartbeat, new_lease_owner
 from gateway_app.turns.presence import PresenceBeat
@@ -70,7 +71,8 @@ class GatewayHost:
             idle_s=config.cache_idle_s,
             size_bytes=config.cache_bytes,
         )
-        self.log = EventLog(self.lanes, config, self.hub.publish)
+        self.storage = StorageState(self._tell_storing)
+        self.log = EventLog(self.lanes, config, self.hub.publish, self.storage)
         self.providers = Providers(config)
         self.runner = TurnRunner(
             lanes=self.lanes,
@@ -79,6 +81,7 @@ class GatewayHost:
             hub=self.hub,
             providers=self.providers,
             wakeups=self.wakeups,
+            storage=self.storage,
             config=config,
             lease_owner=self.lease_owner,
         )
@@ -123,6 +126,11 @@ class GatewayHost:
         self._spawn(self._presence.run())
         self._spawn(self.providers.warm())
         self._spawn(metrics.watch_loop())
+
+    def _tell_storing(self, storing: bool) -> None:
+        """Whoever looks on learns why nothing moves, and that it moves again."""
+        for connection in list(self.connections):
+            connection.outbox.put(protocol.control("storage", storing=storing))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.create_task(work))

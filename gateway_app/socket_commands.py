@@ -39,6 +39,7 @@ async def hello(connection: Connection, command: protocol.Hello) -> Result:
             "version": __version__,
             "release": release(),
             "draining": connection.host.draining,
+            "storing": connection.host.storage.storing,
         },
         "agents": agents,
         "whenBusy": list(POLICIES),

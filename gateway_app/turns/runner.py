@@ -23,6 +23,7 @@ from gateway_app.providers.base import ProviderError
 from gateway_app.providers.registry import Providers
 from gateway_app.services.runs import RunWrite, RunWritten
 from gateway_app.services.turns import Accepted, RunLease, accept_turn, start_next_turn
+from gateway_app.storage import StorageState
 from gateway_app.subscriptions import Hub
 from gateway_app.turns.ending import AWAY, Ending, ending_write, unstored_write
 from gateway_app.turns.live_run import LiveRun
@@ -50,6 +51,7 @@ class TurnRunner:
         hub: Hub,
         providers: Providers,
         wakeups: WakeUps,
+        storage: StorageState,
         config: GatewayConfig,
         lease_owner: str,
     ) -> None:
@@ -58,6 +60,7 @@ class TurnRunner:
         self.live: dict[UUID, LiveRun] = {}
         self._lanes, self._cache, self._log, self._hub = lanes, cache, log, hub
         self._providers, self._wakeups, self._config = providers, wakeups, config
+        self._storage = storage
         self._profiles = Profiles(lanes, providers)
         self._fallback_cache = AgentCache(
             entries=config.fallback_cache_entries,
@@ -185,6 +188,7 @@ class TurnRunner:
             logger.exception("A run broke off; its lease will run out", extra=_facts(run))
         finally:
             self._log.close(live.log)
+            self._storage.back(live)
             self._cache.unpin(run.session_id)
             del self.live[run.turn_id]
             if not self.live:
@@ -253,6 +257,7 @@ class TurnRunner:
                     logger.warning(
                         "A run's end waits for the database", extra=_facts(live.run) | reason
                     )
+                self._storage.away(live)
             tries += 1
             await asyncio.sleep(self._config.storage_retry_s)
 

@@ -14,7 +14,7 @@ from sessions_app import clock
 
 pytestmark = pytest.mark.django_db
 
-PARTS = {"database": "ok", "migrations": "ok", "clock": "ok", "channelLayer": "ok"}
+PARTS = {"database": "ok", "migrations": "ok", "clock": "ok", "channelLayer": "ok", "storage": "ok"}
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +73,17 @@ def test_it_says_that_the_channel_layer_is_away(client: Client, settings: Any) -
     parts = asked(client, 503)
     assert parts.pop("channelLayer") == "The channel layer does not answer."
     assert "secret" not in str(parts)
+
+
+def test_it_takes_no_traffic_while_what_is_to_be_stored_waits(
+    client: Client, process: GatewayHost
+) -> None:
+    process.storage.away("one")
+    process.storage.away("other")
+    process.storage.back("one")
+    assert "waits for the database" in asked(client, 503)["storage"]
+    process.storage.back("other")
+    assert asked(client, 200)["storage"] == "ok"
 
 
 @pytest.mark.parametrize("address", ["/healthz", "/readyz"])

@@ -126,6 +126,7 @@ async def test_it_ends_a_turn_that_could_not_be_logged_for_too_long(
         assert client.text(sent["turnId"]) == "one two "
     rows = await rows_of(sent["sessionId"])
     assert rows == [("user", "hello"), ("assistant", "one two "), ("notice", end["message"])]
+    assert gateway.storage.storing
     assert (await turn_of(sent["turnId"])).state == "failed"
 
 
@@ -140,10 +141,14 @@ async def test_it_waits_with_a_runs_end_until_the_database_takes_it(
             gate.release()
             await ear.hears()
         assert (await turn_of(sent["turnId"])).state == "running"
+        await client.until(lambda: {"type": "storage", "storing": False} in client.frames)
+        async with SocketClient(owner) as late:
+            assert not (await late.ok("hello", protocol="hermes.v1"))["server"]["storing"]
         await sync_to_async(accept)(Message)
         assert (await client.finished(sent["turnId"]))["type"] == "RUN_FINISHED"
         assert (await client.finished(waiting["turnId"]))["type"] == "RUN_FINISHED"
         assert client.text(sent["turnId"]) == "one two three"
+        await client.until(lambda: {"type": "storage", "storing": True} in client.frames)
     rows = await rows_of(sent["sessionId"])
     assert rows[:3] == [("user", "hello"), ("assistant", "one two three"), ("user", "next")]
     assert len(model.requests) == 2

@@ -207,6 +207,10 @@ test("it tries also while the browser says that it is offline, and says so", asy
 
 test("it remembers that the server drains until it is connected again", async () => {
   const at = await connected();
+  await at.sockets[0].receive({ type: "storage", storing: false });
+  assert.deepEqual([at.connection.state.phase, at.connection.state.storing], ["ready", false]);
+  await at.sockets[0].receive({ type: "storage", storing: true });
+  assert.equal(at.connection.state.storing, true);
   await at.sockets[0].receive({ type: "draining" });
   assert.deepEqual([at.connection.state.phase, at.connection.state.draining], ["ready", true]);
   await at.sockets[0].end(4012);

@@ -119,6 +119,8 @@ test("it says nothing of a connection that is well, and what to expect of one th
   assert.equal(offline.strong, "You are offline.");
   assert.equal(offline.more, "2 messages wait here and go out in order.");
   assert.equal(offline.action, "now");
+  assert.equal(strip({ storing: false }).strong, "This server cannot store anything at present.");
+  assert.equal(strip({ storing: true }), null);
   assert.equal(strip({ draining: true }).strong, "This server restarts; you are moved over.");
   assert.equal(strip({ phase: "waiting", draining: true }).action, null);
   assert.equal(strip({}, { updated: true }).action, "reload");

@@ -28,7 +28,7 @@ export class Connection {
   #timer = null;
   #watch = null;
   #heartbeatMs = 25_000;
-  state = { phase: "connecting", draining: false, retryAt: null, online: true };
+  state = { phase: "connecting", draining: false, storing: true, retryAt: null, online: true };
 
   /**
    * options: openSocket(subprotocol) -> WebSocket; clock {now, setTimeout, clearTimeout, random};
@@ -107,7 +107,7 @@ export class Connection {
       if (socket !== this.#socket) return;
       this.#attempt = 0;
       this.#heartbeatMs = hello.limits?.heartbeatMs ?? this.#heartbeatMs;
-      this.#enter("ready", { draining: false });
+      this.#enter("ready", { draining: false, storing: hello.server?.storing ?? true });
       this.#options.onReady(hello);
     } catch (error) {
       if (!(error instanceof CommandError)) return;
@@ -124,6 +124,7 @@ export class Connection {
     if (frame === null) return;
     if (frame.kind === "reply") return this.#settle(frame);
     if (frame.type === "draining") return this.#enter(this.state.phase, { draining: true });
+    if (frame.type === "storage") return this.#enter(this.state.phase, { storing: frame.storing });
     if (frame.type === "revoked") return this.#end();
     this.#options.onFrame(frame);
   }
@@ -196,7 +197,8 @@ export class Connection {
 
   #enter(phase, more = {}) {
     const online = this.#options.isOnline();
-    this.state = { draining: this.state.draining, retryAt: null, ...more, phase, online };
+    const { draining, storing } = this.state;
+    this.state = { draining, storing, retryAt: null, ...more, phase, online };
     this.#options.onState(this.state);
   }
 

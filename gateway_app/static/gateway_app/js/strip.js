@@ -21,6 +21,9 @@ export function stripWords(state, { waiting, everReady, updated, lost }) {
   if (state.phase === "refused") return say("unplug", state.sentence, "", "reload");
   if (updated) return say("refresh-cw", WORDS.updated, WORDS.updatedMore, "reload");
   if (state.draining) return say("refresh-cw", WORDS.draining, WORDS.drainingMore);
+  if (state.phase === "ready" && state.storing === false) {
+    return say("unplug", WORDS.notStoring, WORDS.notStoringMore);
+  }
   if (state.phase === "ready") {
     return lost && waiting > 0 ? say("refresh-cw", WORDS.backOnline, sendingWords(waiting)) : null;
   }

@@ -56,6 +56,8 @@ export const WORDS = Object.freeze({
   reconnecting: gettext("Reconnecting."),
   back: gettext("Connected again"),
   draining: gettext("This server restarts; you are moved over."),
+  notStoring: gettext("This server cannot store anything at present."),
+  notStoringMore: gettext("Running answers are kept and go on when it can."),
   drainingMore: gettext("The running answer is kept."),
   backOnline: gettext("Back online."),
   loginOver: gettext("Your login has ended."),
