@@ -29,7 +29,7 @@ from sessions_app.imports import add_imported, begin_import, drop_import, finish
 from sessions_app.keys import web_key
 from sessions_app.models import Message, new_id
 
-_AT_ONCE: Final = 200
+_AT_ONCE: Final = 100
 _LOW: Final = 2**32 - 1
 
 

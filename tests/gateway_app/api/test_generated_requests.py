@@ -14,7 +14,7 @@ from tests.gateway_app.serving.conftest import ROOT, Site
 
 pytestmark = pytest.mark.fuzz
 
-SECONDS: Final = 40
+SECONDS: Final = 30
 """How long requests are made; the server's watchdog bites after 90."""
 CHECKS: Final = (
     "not_a_server_error", "status_code_conformance", "content_type_conformance",
