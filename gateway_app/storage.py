@@ -7,7 +7,7 @@ WAITS: Final = "What is to be stored waits for the database."
 
 
 class StorageState:
-    """`changed` is called on the event loop: when a first one waits, and when none does any more."""
+    """`changed` is called on the event loop, when a first one waits and when none does any more."""
 
     def __init__(self, changed: Callable[[bool], None]) -> None:
         self._changed = changed
