@@ -27,6 +27,7 @@ COUNTED: Final = 10_000
 POLICY: Final = {"Content-Security-Policy": TRUSTED_TYPES_POLICY}
 SETTINGS: Final = {
     "model": (gettext_lazy("Model"), gettext_lazy("the site's default")),
+    "fallback_models": (gettext_lazy("Fallback models"), gettext_lazy("none")),
     "temperature": (gettext_lazy("Temperature"), gettext_lazy("the provider's")),
     "max_output_tokens": (gettext_lazy("Max output tokens"), gettext_lazy("the provider's")),
 }
@@ -77,7 +78,9 @@ def urls(owner: admin.ModelAdmin[Agent]) -> list[URLPattern]:
 
 def _shown(version: AgentVersion, name: str) -> str:
     value = getattr(version, name)
-    return str(SETTINGS[name][1]) if value in (None, "") else str(value)
+    if value in (None, ""):
+        return str(SETTINGS[name][1])
+    return ", ".join(str(value).splitlines())
 
 
 def _settings(old: AgentVersion, new: AgentVersion) -> list[Setting]:

@@ -21,9 +21,9 @@ from gateway_app.admin.board_rows import cache_rows, filters, turn_rows
 from gateway_app.content_policy import TRUSTED_TYPES_POLICY
 from gateway_app.models import Presence, Turn
 from gateway_app.selectors import board as reads
-from gateway_app.services.operators import stop_any_turn
+from gateway_app.services.operators import retry_any_turn, stop_any_turn
 from gateway_app.services.presence import ask_eviction
-from sessions_app.errors import SessionNotFound
+from sessions_app.errors import SessionError, SessionNotFound
 
 POLICY: Final = {"Content-Security-Policy": TRUSTED_TYPES_POLICY}
 
@@ -84,24 +84,41 @@ def live_view(request: HttpRequest) -> HttpResponse:
 
 
 def _act(request: HttpRequest) -> HttpResponse:
-    """Stops a turn, removes one from its queue, or asks a process to evict. Each is recorded."""
+    """One button: stop, remove, retry, evict. What was done is recorded."""
     if not (may_view(request) and may_act(request)):
         raise PermissionDenied
     if turn := request.POST.get("stop"):
         _stop(request, turn)
+    elif turn := request.POST.get("retry"):
+        _retry(request, turn)
     elif owner := request.POST.get("evict"):
         _evict(request, owner)
     shown = request.GET.urlencode()
     return HttpResponseRedirect(reverse("admin:board") + (f"?{shown}" if shown else ""))
 
 
-def _stop(request: HttpRequest, text: str) -> None:
+def _turn(text: str) -> Turn:
     try:
-        turn = Turn.objects.defer("content").filter(pk=UUID(text)).first()
-        if turn is None:
-            raise Http404("This turn does not exist.")
+        return Turn.objects.defer("content").get(pk=UUID(text))
+    except (ValueError, Turn.DoesNotExist) as exc:
+        raise Http404("This turn does not exist.") from exc
+
+
+def _retry(request: HttpRequest, text: str) -> None:
+    turn = _turn(text)
+    try:
+        retry_any_turn(turn_id=turn.pk)
+    except SessionError as exc:
+        messages.warning(request, str(exc))
+    else:
+        _note(request, turn, "Tried again.", gettext("The turn is tried again."))
+
+
+def _stop(request: HttpRequest, text: str) -> None:
+    turn = _turn(text)
+    try:
         stopped = stop_any_turn(turn_id=turn.pk)
-    except (ValueError, SessionNotFound) as exc:
+    except SessionNotFound as exc:
         raise Http404("This turn does not exist.") from exc
     if stopped.running:
         _note(request, turn, "Stopped.", gettext("The turn is told to stop."))

@@ -155,7 +155,7 @@ def turn_rows(*, named: bool) -> list[TurnRow]:
         rows.append(_row(turn, cells.value(place), "remove", named=named))
     for turn in reads.read_failed():
         why = words.ERRORS.get(turn.error_code, turn.error_code)
-        rows.append(_row(turn, why, "", named=named))
+        rows.append(_row(turn, why, "retry" if turn.retryable else "", named=named))
     return rows
 
 

@@ -202,4 +202,4 @@ class TurnAdmin(KeysetAdmin[Turn]):
 
     @admin.display(description="created")
     def created(self, turn: Turn) -> SafeString | str:
-        return cells.moment(turn.created_at)
+        return cells.moment(turn.created_at, after="")

@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
@@ -18,6 +18,7 @@ from gateway_app.config import gateway_config
 from gateway_app.models import Event, Presence, Turn
 from gateway_app.selectors.queue import OPEN, WAITING
 from gateway_app.selectors.verdicts import STANDING, Shares
+from sessions_app.models import BLOCK, Message
 
 SHOWN_TURNS: Final = 100
 SHOWN_FAILED: Final = 20
@@ -44,9 +45,26 @@ def read_waiting() -> list[Turn]:
     return list(waiting.order_by("session_id", "-priority", "accepted_seq")[:SHOWN_TURNS])
 
 
-def read_failed() -> list[Turn]:
-    """Turns that failed within the last 24 hours, newest first."""
+def retryable_turns() -> QuerySet[Turn]:
+    """Failed turns that nothing followed: a retry puts aside all that stands after the question."""
+    later = Q(block__gt=OuterRef("block"))
+    waiting = Q(state__in=["queued", "held", "running", "waiting_approval"])
+    turns = Turn.objects.filter(later | waiting, session_id=OuterRef("session_id"))
+    rows = Message.objects.filter(
+        session_id=OuterRef("session_id"),
+        state="active",
+        position__gte=(OuterRef("block") + 1) * BLOCK,
+    )
+    failed = Turn.objects.filter(
+        state="failed", block__isnull=False, session__deleted_at__isnull=True
+    )
+    return failed.exclude(Exists(turns)).exclude(Exists(rows))
+
+
+def read_failed() -> list[Any]:
+    """Turns that failed within the last 24 hours, newest first, and whether each can be retried."""
     failed = _live_turns().filter(state="failed", created_at__gte=_yesterday())
+    failed = failed.annotate(retryable=Exists(retryable_turns().filter(pk=OuterRef("pk"))))
     return list(failed.order_by("-created_at")[:SHOWN_FAILED])
 
 
@@ -85,7 +103,7 @@ def read_present() -> list[Presence]:
 def read_caches() -> list[CacheView]:
     """Every living process with the verdicts of its turns: two statements."""
     present = [CacheView(presence) for presence in read_present()]
-    newest = Turn.objects.filter(created_at__gte=_yesterday()).order_by("-created_at")
+    newest = _own_turns().filter(created_at__gte=_yesterday()).order_by("-created_at")
     told = newest.values_list("lease_owner", STANDING, "worst_reason", "reason")[:DAY_TURNS]
     counted: dict[str, Counter[str]] = {}
     reasons: dict[str, Counter[str]] = {}
@@ -126,7 +144,7 @@ def read_days() -> list[DayTokens]:
     today = timezone.localdate()
     first = today - timedelta(days=CHART_DAYS - 1)
     since = timezone.make_aware(datetime.combine(first, datetime.min.time()))
-    days = Turn.objects.filter(created_at__gte=since).annotate(day=TruncDate("created_at"))
+    days = _own_turns().filter(created_at__gte=since).annotate(day=TruncDate("created_at"))
     sums = days.values("day").annotate(
         input=Sum("input_tokens"), cached=Sum("cached_tokens"), output=Sum("output_tokens"),
         turns=Count("pk"),
@@ -161,7 +179,7 @@ def _percentile(ordered: list[int], share: float) -> int | None:
 
 def read_hours() -> list[HourTimes]:
     """The last 24 hours, oldest first: one statement."""
-    turns = Turn.objects.filter(created_at__gte=_yesterday(), ttft_ms__isnull=False)
+    turns = _own_turns().filter(created_at__gte=_yesterday(), ttft_ms__isnull=False)
     told = turns.order_by("-created_at").values_list("created_at", "ttft_ms")[:DAY_TURNS]
     now = timezone.localtime().replace(minute=0, second=0, microsecond=0)
     by_hour: dict[datetime, list[int]] = {}
@@ -176,6 +194,11 @@ def read_hours() -> list[HourTimes]:
         p50, p95 = _percentile(ordered, 0.5), _percentile(ordered, 0.95)
         hours.append(HourTimes(hour, p50, p95, len(ordered)))
     return hours
+
+
+def _own_turns() -> QuerySet[Turn]:
+    """Turns that ran here. Imported ones have no message of a client."""
+    return Turn.objects.filter(client_message_id__isnull=False)
 
 
 def _yesterday() -> datetime:

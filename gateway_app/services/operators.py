@@ -4,16 +4,20 @@ Who may give them is the caller's to check: the admin does, by Django's permissi
 reach clients by each process's poll.
 """
 
+import hashlib
 from uuid import UUID
 
 from django.db import transaction
 
 from gateway_app import events
+from gateway_app.inbound import Inbound
 from gateway_app.models import Turn
+from gateway_app.selectors.board import retryable_turns
 from gateway_app.services.queue import Stopped, log_event, stop_locked
+from gateway_app.services.turns import Accepted, accept_turn
 from sessions_app import database as db
 from sessions_app import services as transcripts
-from sessions_app.errors import SessionNotFound
+from sessions_app.errors import MessageInvalid, SessionNotFound
 from sessions_app.models import Session
 
 
@@ -28,6 +32,28 @@ def stop_any_turn(*, turn_id: UUID) -> Stopped:
             raise SessionNotFound("This turn does not exist.")
         _lock_live(session_id)
         return stop_locked(session_id, turn_id)
+
+
+def retry_any_turn(*, turn_id: UUID) -> Accepted:
+    """The session's last turn, which failed, waits to be tried again in its owner's name; once.
+
+    Whichever process runs turns starts it within a second. Raises SessionNotFound, SessionBusy,
+    MessageInvalid.
+    """
+    turn = retryable_turns().filter(pk=turn_id).select_related("session__owner").first()
+    if turn is None or turn.session.owner is None:
+        raise MessageInvalid("Only the last turn of a conversation can be tried again.")
+    name = f"operator-retry:{turn_id}"
+    inbound = Inbound(
+        author_id=turn.session.owner.pk,
+        author_name=turn.session.owner.get_username(),
+        client_message_id=name,
+        body_hash=hashlib.sha256(name.encode()).hexdigest(),
+        content=None,
+        when_busy="reject",
+        retry_of=turn_id,
+    )
+    return accept_turn(inbound=inbound, session_id=turn.session_id, lease_owner="", start=False)
 
 
 def delete_any_session(*, session_id: UUID) -> None:

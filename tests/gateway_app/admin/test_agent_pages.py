@@ -6,8 +6,9 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.utils import timezone
 
+from gateway_app.admin.agent_pages import SETTINGS
 from gateway_app.admin.word_diff import Piece, compare
-from gateway_app.models import Agent, FrozenPrompt
+from gateway_app.models import Agent, AgentVersion, FrozenPrompt
 from gateway_app.services import agents as services
 from sessions_app.models import Session
 from tests.factories import AgentFactory, SessionFactory, StaffFactory, UserFactory
@@ -81,6 +82,12 @@ def test_it_shows_what_changed_by_whom_and_when(ops_client, agent):
     same = page_of(ops_client.get(compare_url(agent, 2, 2))).text
     assert "The prompt is the same in both." in same
     assert ops_client.get(compare_url(agent, 1, 9)).status_code == 404
+
+
+def test_it_compares_all_that_a_version_says():
+    record = {"id", "agent", "number", "created_at", "created_by"}
+    content = {field.name for field in AgentVersion._meta.concrete_fields} - record
+    assert content == {*SETTINGS, "system_prompt"}
 
 
 def test_it_leads_from_one_change_to_the_next(ops_client, agent):

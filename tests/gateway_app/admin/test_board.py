@@ -13,9 +13,11 @@ from django.utils import timezone
 
 from gateway_app.models import Presence, Turn
 from gateway_app.services.presence import PresenceReport, renew_presence
-from sessions_app.models import Session
+from gateway_app.services.turns import start_next_turn
+from sessions_app.models import BLOCK, Message, Session
 from tests.factories import (
     EventFactory,
+    MessageFactory,
     QueuedTurnFactory,
     SessionFactory,
     StaffFactory,
@@ -151,6 +153,47 @@ def test_it_removes_a_message_from_its_queue(ops_client, session):
     page = ops_client.post(BOARD, {"stop": str(turn.pk)}, follow=True)
     assert "This turn was over already." in page_of(page).text
     assert LogEntry.objects.count() == 1
+
+
+def failed(session: Session, block: int = 1, **fields) -> Turn:
+    """A turn whose answer failed, closed by its notice."""
+    turn = TurnFactory(session=session, state="failed", block=block, generation=block, **fields)
+    for place, kind in enumerate(("user", "notice"), start=1):
+        MessageFactory(session=session, kind=kind, turn_id=turn.pk, position=block * BLOCK + place)
+    return turn
+
+
+def test_it_tries_a_failed_turn_again_in_the_name_of_its_owner(ops_client, operator, session):
+    turn = failed(session)
+    assert "Retry" in rows(ops_client)[0]
+    page = ops_client.post(BOARD, {"retry": str(turn.pk)}, follow=True)
+    assert "The turn is tried again." in page_of(page).text
+    again = Turn.objects.exclude(pk=turn.pk).get()
+    assert (again.state, again.retry_of, again.author) == ("queued", turn.pk, session.owner)
+    assert LogEntry.objects.get().change_message == "Tried again."
+    assert not any("Retry" in row for row in rows(ops_client))
+    page = ops_client.post(BOARD, {"retry": str(turn.pk)}, follow=True)
+    assert "Only the last turn of a conversation can be tried again." in page_of(page).text
+    assert Turn.objects.count() == 2
+    run, _ = start_next_turn(session_id=session.pk, lease_owner="web:7:abc")
+    assert run.turn_id == again.pk
+    states = Message.objects.order_by("position").values_list("kind", "state")
+    assert list(states) == [("user", "active"), ("notice", "branched")]
+
+
+def test_it_tries_nothing_again_that_something_followed(ops_client, session):
+    turns = [
+        failed(session), failed(SessionFactory(owner=None), author=None),
+        failed(SessionFactory()), failed(SessionFactory(deleted_at=timezone.now())),
+    ]  # fmt: skip
+    TurnFactory(session=session, block=2)
+    MessageFactory(session=turns[2].session, kind="operator", position=2 * BLOCK + 1)
+    for turn in turns:
+        ops_client.post(BOARD, {"retry": str(turn.pk)})
+    assert not Turn.objects.filter(retry_of__isnull=False).exists()
+    assert not LogEntry.objects.exists()
+    viewer = logged_in(StaffFactory(permissions=["gateway_app.view_turn"]))
+    assert viewer.post(BOARD, {"retry": str(turns[0].pk)}).status_code == 403
 
 
 @pytest.mark.parametrize("turn", ["x", "01a22af8-ecf9-750d-9565-21c391ead990"])
