@@ -94,7 +94,7 @@ def grows_only(model: FakeModelServer) -> bool:
 
 @contextmanager
 def ends_refused() -> Iterator[None]:
-    """The database refuses the log of a run's end, so that its whole last transaction rolls back.
+    """The database refuses the log of a run's end, whichever, so that its whole last transaction rolls back.
 
     That is the very last thing the transaction writes: its rows stand already, and are taken back.
     """
@@ -102,11 +102,14 @@ def ends_refused() -> Iterator[None]:
     if connection.vendor == "sqlite":
         begin = (
             f"CREATE TRIGGER refuse_ends BEFORE INSERT ON {table}"
-            " WHEN instr(NEW.body, 'RUN_FINISHED') BEGIN SELECT RAISE(ABORT, 'refused'); END"
+            " WHEN instr(NEW.body, 'RUN_FINISHED') OR instr(NEW.body, 'RUN_ERROR')"
+            " BEGIN SELECT RAISE(ABORT, 'refused'); END"
         )
         end = "DROP TRIGGER refuse_ends"
     else:
-        check = "CHECK (strpos(body, 'RUN_FINISHED') = 0) NOT VALID"
+        check = (
+            "CHECK (strpos(body, 'RUN_FINISHED') = 0 AND strpos(body, 'RUN_ERROR') = 0) NOT VALID"
+        )
         begin = f"ALTER TABLE {table} ADD CONSTRAINT refuse_ends {check}"
         end = f"ALTER TABLE {table} DROP CONSTRAINT refuse_ends"
     raw(begin)
