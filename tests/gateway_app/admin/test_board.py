@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db
 
 def running(session: Session, *, event: dict[str, object] | None = None, **fields) -> Turn:
     """A turn that runs, whose log ends with `event`."""
-    ago = timezone.now() - timedelta(seconds=41)
+    ago = timezone.now() - timedelta(minutes=90)
     turn = TurnFactory(
         session=session, state="running", lease_owner="web:7:abc", started_at=ago,
         finished_at=None, **fields,
@@ -63,7 +63,7 @@ def test_it_shows_what_runs_waits_and_failed(ops_client, session):
     shown = rows(ops_client)
     assert len(shown) == 5
     [run] = [row for row in shown if row.startswith("Running")]
-    for part in ("Refund for order 2291", "ann", "web:7", "41 s", "tool web_fetch", "Stop"):
+    for part in ("Refund for order 2291", "ann", "web:7", "1 h", "tool web_fetch", "Stop"):
         assert part in run
     queued = [row for row in shown if row.startswith("Queued")]
     assert ["1 of 2" in queued[0], "2 of 2" in queued[1]] == [True, True]
