@@ -162,6 +162,9 @@ class AnthropicAnswerParser(EventStreamParser):
         if block.type == "tool_use":
             name = well_formed(block.name or "") or None
             deltas.append(ToolCallDelta(index, well_formed(block.id or "") or None, name, ""))
+        elif block.type.endswith("thinking"):
+            # a sign of life: the model may think for minutes and show nothing of it
+            deltas.append(ReasoningDelta(""))
         self._show(index, block.text, block.thinking, block.signature, deltas)
 
     def _go_on(self, index: int, delta: _Delta, deltas: list[Delta]) -> None:

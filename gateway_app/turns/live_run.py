@@ -251,6 +251,7 @@ class LiveRun:
         record.model = f"{profile.provider}:{profile.model}"
         if self._choice.index:
             return
+        record.fallback_from = ""  # an earlier run of the turn may have had to fall back
         record.sent = guarded.record
         if record.verdict is None:
             record.verdict, record.reason = guarded.verdict.value, guarded.reason.value

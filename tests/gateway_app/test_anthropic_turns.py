@@ -209,3 +209,38 @@ async def test_a_refusal_without_words_is_told(
         failed = await client.finished(sent["turnId"])
     assert failed["code"] == "model_refused"
     assert len(model.requests) == 1
+
+
+async def test_a_conversation_may_move_between_wires_and_back(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    """Each wire reads what the other left: reasoning, calls with odd ids, results, notices."""
+    model.script(
+        Script(reasoning=["I see"], redacted=["c2VjcmV0"], tokens=["A"],
+               tool_calls=[ToolCall("toolu_1", "look")]),
+        Script(tokens=["B"]),
+        Script(tokens=["C"], tool_calls=[ToolCall("functions.look:0", "my.look", ["[]"])]),
+        Script(tokens=["D"]),
+        Script(status=400),
+        Script(tokens=["E"]),
+    )  # fmt: skip
+    moves = [None, "openai:fake-1", "anthropic:fake-1", None]
+    async with SocketClient(owner) as client:
+        sent = await client.say("one")
+        session_id = sent["sessionId"]
+        for number, name in enumerate(moves[1:]):
+            await client.finished(sent["turnId"])
+            if name is not None:
+                await client.ok("session.update", sessionId=session_id, model=name)
+            sent = await client.say(f"more {number}", session_id)
+        finished = await client.finished(sent["turnId"])
+        await verified(client, session_id)
+    assert finished["type"] == "RUN_FINISHED"
+    openai, last = model.requests[2].messages, model.requests[-1].messages
+    assert openai[2]["tool_calls"][0]["id"] == "toolu_1"
+    assert "I see" not in str(openai)
+    assert last[1]["content"][:2] == [THINKING, REDACTED]
+    call = last[5]["content"][1]
+    assert (call["id"], call["name"], call["input"]) == ("functions_look_0", "my_look", {})
+    assert last[6]["content"][0]["tool_use_id"] == "functions_look_0"
+    assert "[Notice: " in str(last[-1]["content"])

@@ -1,5 +1,8 @@
 """The provider for Anthropic over real HTTP: answers, caching, errors."""
 
+import asyncio
+import json
+
 import pytest
 
 from gateway_app.config import GatewayConfig
@@ -20,8 +23,8 @@ from gateway_app.providers.base import (
     Usage,
 )
 from gateway_app.providers.registry import Providers
-from tests.fake_model_server import FakeModelServer, Script, ToolCall
-from tests.gateway_app.providers.asking import BLOCKS, batches, deltas, failure, text_of
+from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
+from tests.gateway_app.providers.asking import BLOCKS, a_request, batches, deltas, failure, text_of
 from tests.gateway_app.providers.conftest import KEY, MakeAnthropic
 
 YES = '{"role":"assistant","content":[{"type":"text","text":"Yes"}]}'
@@ -41,8 +44,10 @@ async def test_it_streams_reasoning_text_calls_reason_and_usage(
     )
     answer = await deltas(make_anthropic())
     assert answer == [
+        ReasoningDelta(""),
         ReasoningDelta("I "),
         ReasoningDelta("see"),
+        ReasoningDelta(""),
         TextDelta("One "),
         TextDelta("moment"),
         ToolCallDelta(3, "toolu_1", "look", ""),
@@ -65,6 +70,21 @@ async def test_it_yields_the_first_delta_alone_and_at_once(
     make_anthropic: MakeAnthropic, server: FakeModelServer
 ) -> None:
     assert (await batches(make_anthropic()))[0] == [TextDelta("Hello")]
+
+
+async def test_it_waits_for_a_model_that_thinks_without_a_word(
+    make_anthropic: MakeAnthropic, server: FakeModelServer
+) -> None:
+    """The block that begins is the sign of life that the first token is elsewhere."""
+    gate, thinking = Gate(), {"type": "thinking", "thinking": ""}
+    start = {"type": "content_block_start", "index": 0, "content_block": thinking}
+    rest = b'data: {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}\n\n'
+    server.script(Script(raw=[f"data: {json.dumps(start)}\n\n".encode(), rest], gates={1: gate}))
+    provider = make_anthropic(first_token_timeout_s=0.2, idle_timeout_s=30)
+    stream = provider.stream(a_request(provider))
+    assert await anext(stream) == [ReasoningDelta("")]
+    asyncio.get_running_loop().call_later(0.4, gate.release)
+    assert [delta for batch in [one async for one in stream] for delta in batch] == [Finish("stop")]
 
 
 async def test_it_tells_how_much_of_a_grown_request_was_cached(

@@ -75,8 +75,10 @@ WANTED = read(ANSWER)
 
 def test_it_reads_a_whole_answer() -> None:
     assert [
+        ReasoningDelta(""),
         ReasoningDelta("Grüße, "),
         ReasoningDelta("世界"),
+        ReasoningDelta(""),
         TextDelta("Let me "),
         TextDelta("look 👩‍🚀."),
         ToolCallDelta(3, "toolu_1", "look", ""),
@@ -140,7 +142,8 @@ def test_it_wants_nothing_back_that_is_not_signed() -> None:
         stop("end_turn"),
         event("message_stop"),
     ]
-    assert read(*answer) == [ReasoningDelta("Hm"), TextDelta("Yes"), Finish("stop")]
+    told = read(*answer)
+    assert told == [ReasoningDelta(""), ReasoningDelta("Hm"), TextDelta("Yes"), Finish("stop")]
 
 
 def test_it_keeps_the_proof_of_reasoning_that_is_not_shown() -> None:
@@ -221,6 +224,7 @@ def test_it_reads_an_answer_that_was_not_streamed() -> None:
         "usage": {"input_tokens": 3, "output_tokens": 2},
     }
     assert AnthropicAnswerParser().whole(json.dumps(message).encode()) == [
+        ReasoningDelta(""),
         ReasoningDelta("Hm"),
         TextDelta("Yes"),
         ToolCallDelta(2, "t", "f", ""),
