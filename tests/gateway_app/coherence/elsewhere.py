@@ -94,7 +94,7 @@ def grows_only(model: FakeModelServer) -> bool:
 
 @contextmanager
 def ends_refused() -> Iterator[None]:
-    """The database refuses the log of a run's end, whichever, so that its whole last transaction rolls back.
+    """The database refuses the log of any end, so that a run's whole last transaction rolls back.
 
     That is the very last thing the transaction writes: its rows stand already, and are taken back.
     """
