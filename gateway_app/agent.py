@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import groupby
+from time import monotonic
 from typing import Any, Final, Protocol, cast
 from uuid import UUID
 
@@ -72,6 +73,16 @@ class Draft:
     """The model has begun to answer: another one may not take over."""
     text_open: bool = False
     reasoning_open: bool = False
+    reasoning_s: float = 0.0
+    """How long the model thought, as far as that is over."""
+    _reasoning_since: float = 0.0
+
+    def open_reasoning(self) -> None:
+        self.reasoning_open, self._reasoning_since = True, monotonic()
+
+    def close_reasoning(self) -> None:
+        self.reasoning_open = False
+        self.reasoning_s += monotonic() - self._reasoning_since
 
     @property
     def empty(self) -> bool:
@@ -81,7 +92,8 @@ class Draft:
         """The parts of its message row: reasoning, text, tool calls."""
         parts: list[dict[str, Any]] = []
         if self.reasoning:
-            parts.append({"type": "reasoning", "text": "".join(self.reasoning)})
+            duration = {"durationMs": round(self.reasoning_s * 1000)} if self.reasoning_s else {}
+            parts.append({"type": "reasoning", "text": "".join(self.reasoning), **duration})
         if self.text:
             parts.append({"type": "text", "text": "".join(self.text)})
         parts += [_call_part(call) for call in self.calls]

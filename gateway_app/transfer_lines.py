@@ -81,6 +81,7 @@ class _Text(msgspec.Struct, tag="text", tag_field="type"):
 
 class _Reasoning(msgspec.Struct, tag="reasoning", tag_field="type"):
     text: str
+    duration_ms: Count | None = msgspec.field(default=None, name="durationMs")
 
 
 class _ToolCall(msgspec.Struct, tag="tool_call", tag_field="type"):

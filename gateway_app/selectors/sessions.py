@@ -16,7 +16,7 @@ from django.db.models.functions import Coalesce, Length
 from gateway_app.event_store import fold_events, read_events, read_run_events
 from gateway_app.models import ReadMark, Turn
 from gateway_app.selectors.queue import OPEN, read_queue
-from gateway_app.shapes import Shape, message_shape, session_shape, turn_shapes
+from gateway_app.shapes import Shape, message_shape, session_shape, timestamp, turn_shapes
 from sessions_app import database as db
 from sessions_app.errors import MessageInvalid, SessionNotFound
 from sessions_app.models import Message, Session
@@ -222,12 +222,14 @@ def author_names(user_ids: Sequence[int]) -> dict[int, str]:
 
 def _running(session_id: UUID) -> Shape | None:
     """The running turn and its run's events so far, folded."""
-    turn = Turn.objects.filter(OPEN, session_id=session_id).values_list("pk", "generation").first()
+    turns = Turn.objects.filter(OPEN, session_id=session_id)
+    turn = turns.values_list("pk", "generation", "started_at").first()
     if turn is None:
         return None
-    logged = read_run_events(session_id, *turn)
+    pk, generation, started_at = turn
+    logged = read_run_events(session_id, pk, generation)
     events = [json.loads(one.event) for one in fold_events(logged)]
-    return {"turnId": str(turn[0]), "events": events}
+    return {"turnId": str(pk), "startedAt": timestamp(started_at), "events": events}
 
 
 def make_cursor(*values: object) -> str:

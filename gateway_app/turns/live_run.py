@@ -127,7 +127,7 @@ class LiveRun:
         first = self._first_delta()
         if draft.reasoning_open:
             self.log.add(*events.reasoning_end(self._reasoning))
-            draft.reasoning_open = False
+            draft.close_reasoning()
         if not draft.text_open:
             draft.text_open = True
             self.log.add(events.text_start(draft.message_id))
@@ -136,7 +136,7 @@ class LiveRun:
     def show_reasoning(self, draft: Draft, text: str) -> None:
         first = self._first_delta()
         if not draft.reasoning_open:
-            draft.reasoning_open = True
+            draft.open_reasoning()
             self.log.add(*events.reasoning_start(self._reasoning))
         self.log.add_content(reasoning_content, self._reasoning_name, text, urgent=first)
 
@@ -198,7 +198,7 @@ class LiveRun:
         draft, closing = self.draft, []
         if draft is not None and draft.reasoning_open:
             closing += events.reasoning_end(events.reasoning_id(draft.message_id))
-            draft.reasoning_open = False
+            draft.close_reasoning()
         if draft is not None and draft.text_open:
             closing.append(events.text_end(draft.message_id))
             draft.text_open = False

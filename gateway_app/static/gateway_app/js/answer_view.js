@@ -1,30 +1,33 @@
 // An answer, live or finished: reasoning folded, Markdown, tool calls, and how it ended.
 
-import { clone, icon, make, setText } from "./dom.js";
+import { GrowingText, clone, icon, make, setText } from "./dom.js";
 import { clockTime } from "./format.js";
+import { gettext } from "./i18n.js";
 import { Prose } from "./prose.js";
+import { CALL_STATES, assistantWords, thoughtWords } from "./thread_words.js";
 import { finishWords } from "./words.js";
 
 export class AnswerView {
   #parts;
   #prose = new Prose();
   #calls = new Map();
+  #reasoning;
 
   constructor() {
     const { element, parts } = clone("t-answer");
     this.element = element;
     this.#parts = parts;
+    this.#reasoning = new GrowingText(parts.reasoningText);
     parts.prose.replaceWith(this.#prose.element);
   }
 
   update(item) {
-    const { heading, reasoning, reasoningWords, reasoningText, finish, finishText } = this.#parts;
-    const time = item.createdAt ? `, ${clockTime(item.createdAt)}` : "";
-    setText(heading, `Assistant${time}`);
+    const { heading, reasoning, reasoningWords, finish, finishText } = this.#parts;
+    setText(heading, assistantWords(item.createdAt && clockTime(item.createdAt)));
     this.element.classList.toggle("live", item.live);
     reasoning.hidden = !item.reasoning;
-    setText(reasoningWords, item.live && !item.text ? "Thinking" : "Thought");
-    setText(reasoningText, item.reasoning);
+    setText(reasoningWords, thoughtWords(item));
+    this.#reasoning.update(item.reasoning);
     this.#prose.update(item.text, item.live);
     this.#prose.element.hidden = !item.text;
     this.#drawCalls(item);
@@ -51,19 +54,27 @@ function drawCall(parts, call) {
   setText(parts.brief, call.arguments.slice(0, 80));
   setText(parts.arguments, call.arguments);
   const result = resultText(call.result);
-  const state = call.result === undefined ? "" : call.result.error ? "failed" : "done";
+  const state = stateOf(call.result);
   if (parts.state.dataset.state !== state) {
     parts.state.dataset.state = state;
-    parts.state.replaceChildren(...stateNodes(state));
+    parts.state.replaceChildren(...stateNodes(CALL_STATES[state], result));
   }
   parts.result.hidden = result === "";
   setText(parts.result, result);
 }
 
-function stateNodes(state) {
-  if (state === "failed") return [icon("triangle-alert", true), make("span", "", "Failed")];
-  if (state === "done") return [icon("check", true), make("span", "", "Done")];
-  return [];
+function stateOf(result) {
+  if (result === undefined) return "running";
+  if (result.error === "unknown") return "unknown";
+  return result.error ? "failed" : "done";
+}
+
+/** A result of one short line stands for the word. */
+function stateNodes(state, result) {
+  if (state === undefined) return [make("span", "ring"), make("span", "only-heard", gettext("Running"))];
+  const short = state === CALL_STATES.done && result && result.length <= 40 && !result.includes("\n");
+  const word = make("bdi", "", short ? result : state.word);
+  return [icon(state.icon, true), word];
 }
 
 function resultText(result) {

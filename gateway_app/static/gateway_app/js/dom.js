@@ -62,11 +62,31 @@ export function placeInOrder(parent, nodes) {
   }
 }
 
-/** One view per key: made by `create(item)`, fed by `view.update(item)`, placed in order. */
+/** Text that mostly grows at its end: what stands there already is not touched. */
+export class GrowingText {
+  #node = document.createTextNode("");
+
+  constructor(element) {
+    element.replaceChildren(this.#node);
+  }
+
+  update(text) {
+    const { data } = this.#node;
+    if (text === data) return;
+    if (text.startsWith(data)) this.#node.appendData(text.slice(data.length));
+    else this.#node.data = text;
+  }
+}
+
+/**
+ * One view per key: made by `create(item)`, fed by `view.update(item)`, placed in order. An item that
+ * is the same object as before says nothing new.
+ */
 export class KeyedList {
   #parent;
   #create;
   #views = new Map();
+  #shown = new Map();
 
   constructor(parent, create) {
     this.#parent = parent;
@@ -75,13 +95,16 @@ export class KeyedList {
 
   update(items) {
     const views = new Map();
+    const shown = new Map();
     for (const item of items) {
       const name = `${item.type}|${item.key}`;
       const view = this.#views.get(name) ?? this.#create(item);
-      view.update(item);
+      if (this.#shown.get(name) !== item) view.update(item);
       views.set(name, view);
+      shown.set(name, item);
     }
     this.#views = views;
+    this.#shown = shown;
     placeInOrder(this.#parent, [...views.values()].map((view) => view.element));
   }
 }

@@ -1,8 +1,9 @@
 // The one grey line under a turn: verdict, ribbon, tokens, cost, time; its details open in line.
 
 import { bdi, clone, copyText, make, setIcon, setText } from "./dom.js";
-import { formatCount, formatDuration, formatNumber, formatUsd, percent } from "./format.js";
+import { formatDuration, formatNumber, formatUsd } from "./format.js";
 import { gettext, interpolate } from "./i18n.js";
+import { DETAILS, cachedWords, inputWords, outputWords, ribbonWords } from "./thread_words.js";
 import { REASONS, VERDICTS, whyVerdict } from "./words.js";
 
 const COPIED_MS = 2000;
@@ -12,10 +13,12 @@ export class FooterView {
   #turn = null;
   #copy = "";
 
-  constructor() {
+  /** `actions`: retryTurn(turnId). */
+  constructor(actions) {
     const { element, parts } = clone("t-footer");
     this.element = element;
     this.#parts = parts;
+    parts.retry.addEventListener("click", () => actions.retryTurn(this.#turn.turnId));
     parts.verdict.addEventListener("click", () => this.#toggle());
     parts.copy.addEventListener("click", () => this.#copyAnswer());
   }
@@ -23,6 +26,7 @@ export class FooterView {
   update(item) {
     this.#copy = item.copy;
     this.#parts.copy.hidden = item.copy === "";
+    this.#parts.retry.hidden = !item.retryable;
     if (item.turn === this.#turn) return;
     this.#turn = item.turn;
     this.#drawVerdict(item.turn);
@@ -43,18 +47,17 @@ export class FooterView {
   }
 
   #drawRibbon({ inputTokens, cachedInputTokens, outputTokens }) {
-    const { ribbon, cached, fresh, output } = this.#parts;
+    const { ribbon, ...parts } = this.#parts;
     const known = [inputTokens, cachedInputTokens, outputTokens].every(Number.isFinite);
     ribbon.hidden = !known || inputTokens + outputTokens === 0;
     if (ribbon.hidden) return;
-    cached.style.flexGrow = cachedInputTokens;
-    fresh.style.flexGrow = inputTokens - cachedInputTokens;
-    output.style.flexGrow = outputTokens;
-    const sentence =
-      `${cachedInputTokens} tokens from the cache, ` +
-      `${inputTokens - cachedInputTokens} new, ${outputTokens} written`;
-    ribbon.setAttribute("aria-label", sentence);
-    ribbon.title = sentence;
+    const fresh = inputTokens - cachedInputTokens;
+    parts.cached.style.flexGrow = cachedInputTokens;
+    parts.fresh.style.flexGrow = fresh;
+    parts.output.style.flexGrow = outputTokens;
+    const shares = { cached: cachedInputTokens, fresh, output: outputTokens };
+    ribbon.title = ribbonWords(shares);
+    ribbon.setAttribute("aria-label", ribbon.title);
   }
 
   #toggle() {
@@ -81,7 +84,7 @@ export class FooterView {
   async #copyAnswer() {
     await copyText(this.#copy);
     setIcon(this.#parts.copyIcon, "check");
-    setText(this.#parts.copied, "Copied");
+    setText(this.#parts.copied, gettext("Copied"));
     setTimeout(() => {
       setIcon(this.#parts.copyIcon, "copy");
       setText(this.#parts.copied, "");
@@ -94,11 +97,14 @@ function facts({ usage = {}, costUsd, durationMs, model, fallbackFrom }) {
   const { inputTokens, cachedInputTokens, outputTokens } = usage;
   const found = [];
   if (fallbackFrom && model) found.push(fact(interpolate(gettext("by %s"), [model])));
-  if (Number.isFinite(inputTokens)) found.push(fact(`${formatCount(inputTokens)} in`, "wide"));
-  if (inputTokens > 0 && Number.isFinite(cachedInputTokens)) {
-    found.push(fact(`${percent(cachedInputTokens, inputTokens)} % cached`));
+  if (Number.isFinite(inputTokens)) {
+    found.push(fact(inputWords(inputTokens, cachedInputTokens), "wide"));
+    // Where the line is short, the share alone stands for it.
+    if (inputTokens > 0 && Number.isFinite(cachedInputTokens)) {
+      found.push(fact(cachedWords(inputTokens, cachedInputTokens), "narrow"));
+    }
   }
-  if (Number.isFinite(outputTokens)) found.push(fact(`${formatCount(outputTokens)} out`, "wide"));
+  if (Number.isFinite(outputTokens)) found.push(fact(outputWords(outputTokens), "wide"));
   if (Number.isFinite(Number(costUsd ?? NaN))) found.push(fact(formatUsd(Number(costUsd))));
   if (Number.isFinite(durationMs)) found.push(fact(formatDuration(durationMs), "wide"));
   return found;
@@ -121,12 +127,12 @@ function detailRows(turn) {
 function countRows({ usage = {}, ttftMs, durationMs, revision }) {
   const { inputTokens, cachedInputTokens, outputTokens } = usage;
   const rows = [
-    ["New input", minus(inputTokens, cachedInputTokens)],
-    ["From cache", cachedInputTokens],
-    ["Output", outputTokens],
-    ["First word", ttftMs, formatDuration],
-    ["Whole turn", durationMs, formatDuration],
-    ["Revision", revision],
+    [DETAILS.fresh, minus(inputTokens, cachedInputTokens)],
+    [DETAILS.cached, cachedInputTokens],
+    [DETAILS.output, outputTokens],
+    [DETAILS.first, ttftMs, formatDuration],
+    [DETAILS.whole, durationMs, formatDuration],
+    [DETAILS.revision, revision],
   ];
   return rows
     .filter(([, value]) => Number.isFinite(value))

@@ -1,27 +1,57 @@
 // What the thread shows, top to bottom, from a session's state and the messages not yet confirmed.
-// Pure; every item has a key that never changes while the thing it stands for is the same.
+// Pure; every item has a key that never changes while the thing it stands for is the same, and is the
+// same object as before while nothing about it changed: drawing costs only what is new.
 
 import { messageKey } from "./store.js";
 
 const CLOSED = new Set(["completed", "failed", "stopped", "interrupted"]);
 
+/** What was made of a row, and of what: its parts are compared one by one. */
+const made = new WeakMap();
+
+let rows = { of: [], items: [] };
+
 export function threadItems(state, pending, connected = true) {
+  const items = [...rowItems(state), ...runItems(state, connected)];
+  for (const entry of pending) items.push(pendingItem(entry));
+  return items;
+}
+
+/** The items of all rows; those of before while only the running answer grows. */
+function rowItems(state) {
+  const of = [state.messages, state.turns, state.keys, state.hasMore, state.run === null];
+  if (of.every((one, at) => one === rows.of[at])) return rows.items;
   const results = toolResults(state.messages);
   const shown = state.messages.filter(isShown);
   const lastOfTurn = new Map(shown.map((message) => [message.turnId, message.id]));
   const items = [];
   for (const message of shown) {
-    items.push(messageItem(state, message, results));
+    items.push(rowItem(state, message, results));
     if (lastOfTurn.get(message.turnId) === message.id) items.push(...turnEnd(state, message));
   }
-  items.push(...runItems(state, connected));
-  for (const entry of pending) items.push(pendingItem(entry));
+  rows = { of, items };
   return items;
 }
 
 function isShown(message) {
   if (message.state === "branched" || message.state === "hidden") return false;
   return message.kind !== "tool" && message.kind !== "session_meta" && message.kind !== "note";
+}
+
+/** The row's item; the one of before if all that it is made of is the same. */
+function rowItem(state, message, results) {
+  const turn = message.kind === "notice" ? state.turns[message.turnId] : null;
+  const of = [messageKey(state, message), turn, replaced(state, message)];
+  for (const call of callsOf(message)) of.push(results.get(call.id));
+  return kept(message, of, () => messageItem(state, message, results));
+}
+
+function kept(key, of, make) {
+  const known = made.get(key);
+  if (known?.of.length === of.length && known.of.every((one, at) => one === of[at])) return known.item;
+  const item = make();
+  made.set(key, { of, item });
+  return item;
 }
 
 function messageItem(state, message, results) {
@@ -34,26 +64,44 @@ function messageItem(state, message, results) {
     return { ...base, type: "notice", text: textOf(message), failed: failedTurn(state, message) };
   }
   const author = message.author ?? null;
-  return { ...base, type: message.kind, pending: false, text: textOf(message), author };
+  const row = { ...base, type: message.kind, pending: false, text: textOf(message), author };
+  return message.kind === "summary" ? { ...row, count: replaced(state, message) } : row;
 }
 
 function answer(message, results) {
-  const calls = message.parts
-    .filter((part) => part.type === "tool_call")
-    .map((call) => ({ ...call, result: results.get(call.id) }));
+  const calls = callsOf(message).map((call) => ({ ...call, result: results.get(call.id) }));
   return {
     type: "answer",
     live: false,
     text: textOf(message),
     reasoning: textOf(message, "reasoning"),
+    reasoningMs: reasoningTime(message),
     calls,
     finish: message.finish ?? null,
   };
 }
 
+function callsOf(message) {
+  return message.parts.filter((part) => part.type === "tool_call");
+}
+
+/** How long the model thought; null if nobody told. */
+function reasoningTime(message) {
+  const times = message.parts.filter((part) => part.type === "reasoning").map((part) => part.durationMs);
+  return times.length > 0 && times.every(Number.isFinite) ? times.reduce((sum, ms) => sum + ms, 0) : null;
+}
+
+/** How many messages a summary stands for; null while not all of them are here. */
+function replaced(state, message) {
+  if (message.kind !== "summary" || state.hasMore) return null;
+  const before = state.messages.filter((one) => one.state === "compacted" && isShown(one));
+  return before.filter((one) => one.position <= message.position).length || null;
+}
+
 /** The notice that closes a failed turn carries the turn's error and the way on. */
 function failedTurn(state, message) {
   const turn = state.turns[message.turnId];
+  if (message.kind !== "notice") return null;
   if (turn?.state !== "failed" && turn?.state !== "interrupted") return null;
   return { turnId: turn.turnId, code: turn.error?.code ?? null };
 }
@@ -69,7 +117,11 @@ function turnEnd(state, last) {
     .map((message) => textOf(message))
     .filter(Boolean)
     .join("\n\n");
-  return [{ key: `f:${turn.turnId}`, type: "footer", turn, copy }];
+  const newest = state.run === null && state.messages.findLast(isShown) === last;
+  const of = [last, copy, newest];
+  return [
+    kept(turn, of, () => ({ key: `f:${turn.turnId}`, type: "footer", turn, copy, retryable: newest })),
+  ];
 }
 
 /** A call that failed has no tokens to tell of, and its verdict says nothing to a person. */

@@ -2,6 +2,8 @@
 
 import { clone, setText } from "./dom.js";
 import { clockTime, fullTime } from "./format.js";
+import { gettext } from "./i18n.js";
+import { notSentWords, personWords, sendsWords, speakerWords, summaryWords } from "./thread_words.js";
 import { WORDS, ordinal } from "./words.js";
 
 /** The person's own message: a bubble, the same before and after the server confirmed it. */
@@ -18,7 +20,7 @@ export class UserView {
 
   update(item) {
     const state = item.pending ? pendingState(item) : "sent";
-    setText(this.#parts.heading, item.createdAt ? `You, ${clockTime(item.createdAt)}` : "You");
+    setText(this.#parts.heading, speakerWords(item.createdAt && clockTime(item.createdAt)));
     setText(this.#parts.text, item.pending ? item.content : item.text);
     this.#parts.bubble.title = item.createdAt ? fullTime(item.createdAt) : "";
     this.element.dataset.state = state;
@@ -45,9 +47,9 @@ function pendingState(item) {
 }
 
 function noteWords(item, state) {
-  if (state === "failed") return `Not sent. ${item.failed}`;
-  if (item.tried) return "Sent before the connection broke; confirmed when back";
-  return `Sends ${ordinal(item.place)} when back`;
+  if (state === "failed") return notSentWords(item.failed);
+  if (item.tried) return gettext("Sent before the connection broke; confirmed when back");
+  return sendsWords(ordinal(item.place));
 }
 
 export class OperatorView {
@@ -60,9 +62,9 @@ export class OperatorView {
   }
 
   update(item) {
-    const name = item.author?.name ?? "Operator";
+    const name = item.author?.name ?? gettext("Operator");
     const time = item.createdAt ? clockTime(item.createdAt) : "";
-    setText(this.#parts.heading, `${name}, a person, ${time}`);
+    setText(this.#parts.heading, personWords(name, time));
     setText(this.#parts.avatar, name.slice(0, 1).toUpperCase());
     setText(this.#parts.name, name);
     setText(this.#parts.time, time);
@@ -93,20 +95,19 @@ export class NoticeView {
   }
 }
 
-/** Folded text under one line: an interrupted attempt, a summary. */
+/** Folded text under one line: an attempt that broke off, a summary across the thread. */
 export class FoldView {
   #parts;
 
-  constructor() {
-    const { element, parts } = clone("t-fold");
+  constructor(template = "t-fold") {
+    const { element, parts } = clone(template);
     this.element = element;
     this.#parts = parts;
   }
 
   update(item) {
     const summary = item.type === "summary";
-    this.element.dataset.kind = item.type;
-    setText(this.#parts.words, summary ? "Earlier messages summarised for the agent" : "Interrupted attempt");
+    setText(this.#parts.words, summary ? summaryWords(item.count) : gettext("Interrupted attempt"));
     setText(this.#parts.text, item.text);
   }
 }

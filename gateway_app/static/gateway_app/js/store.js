@@ -33,12 +33,18 @@ export function applySnapshot(state, frame) {
     revision: frame.revision,
     messages: inOrder(frame.messages),
     turns: byTurn({}, frame.turns),
-    run: running && running.events.reduce(applyRunEvent, newRun(running.turnId)),
+    run: running && runOf(running),
     queue: frame.queue ?? [],
     hasMore: frame.hasMore,
     cursor: frame.before ?? null,
     loaded: true,
   };
+}
+
+/** The events of a snapshot came at times that nobody tells; when the turn began is told. */
+function runOf({ turnId, startedAt, events }) {
+  const run = events.reduce(applyRunEvent, newRun(turnId));
+  return { ...run, startedAt: startedAt ? Date.parse(startedAt) : run.startedAt };
 }
 
 /**

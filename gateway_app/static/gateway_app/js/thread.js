@@ -13,10 +13,10 @@ const VIEWS = {
   answer: () => new AnswerView(),
   operator: () => new OperatorView(),
   notice: (actions) => new NoticeView(actions),
-  summary: () => new FoldView(),
+  summary: () => new FoldView("t-summary"),
   superseded: () => new FoldView(),
   working: () => new WorkingView(),
-  footer: () => new FooterView(),
+  footer: (actions) => new FooterView(actions),
 };
 
 export class Thread {
