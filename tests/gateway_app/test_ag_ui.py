@@ -60,6 +60,15 @@ async def test_it_sends_reasoning_before_text(
         sent = await client.say("hello")
         await client.finished(sent["turnId"])
         frames = await verified(client, sent["sessionId"])
+    [answer] = [
+        frame["event"]["value"]
+        for frame in frames
+        if frame["event"].get("name") == "hermes.message"
+        and frame["event"]["value"]["kind"] == "assistant"
+    ]
+    thought, said = answer["parts"]
+    assert (thought["text"], said["text"]) == ("Let me see.", "Yes.")
+    assert 0 <= thought["durationMs"] < 60_000
     found = kinds(frames, sent["turnId"])
     assert found[found.index("REASONING_START") : found.index("TEXT_MESSAGE_END") + 1] == [
         "REASONING_START", "REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT",

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
@@ -197,6 +198,8 @@ async def test_it_gives_a_snapshot_that_the_running_answer_goes_on_from(
         [snapshot] = await snapshots(late)
         assert snapshot["seq"] == witness.events()[-1]["seq"]
         assert snapshot["running"]["turnId"] == sent["turnId"]
+        began = datetime.fromisoformat(snapshot["running"]["startedAt"])
+        assert timedelta() <= datetime.now(UTC) - began < timedelta(minutes=1)
         verify_frames(
             [{"turnId": sent["turnId"], "event": one} for one in snapshot["running"]["events"]],
             over=False,

@@ -94,3 +94,44 @@ test("it shows of a failed call no facts but the tokens it took", () => {
   const paid = { ...failed, usage: { inputTokens: 5 } };
   assert.deepEqual(types(items({ messages, turns: { [TURN]: paid } })), ["user", "notice", "footer"]);
 });
+
+test("it gives the same objects while nothing about them changed", () => {
+  const state = { messages: [USER, message("a1", 2)], turns: { [TURN]: DONE }, keys: {} };
+  const first = items(state);
+  const grown = items({ ...state, messages: [...state.messages, message("a2", 3, { turnId: "other" })] });
+  assert.equal(grown[0], first[0]);
+  assert.equal(grown[1], first[1]);
+  const again = items({ ...state, turns: { [TURN]: { ...DONE, durationMs: 5 } } });
+  assert.equal(again[1], first[1]);
+  assert.notEqual(again[2], first[2]);
+  const joined = items({ ...state, keys: { a1: "r:1" } });
+  assert.equal(joined[1].key, "r:1");
+});
+
+test("it offers another answer only for the newest turn, and not while one runs", () => {
+  const other = { turnId: "turn-0", state: "completed", verdict: "new", durationMs: 1 };
+  const messages = [message("a0", 1, { turnId: "turn-0" }), USER, message("a1", 3)];
+  const turns = { [TURN]: DONE, "turn-0": other };
+  const footers = (fields) => items({ messages, turns, ...fields }).filter((item) => item.type === "footer");
+  assert.deepEqual(footers({}).map((item) => item.retryable), [false, true]);
+  const run = { turnId: "turn-2", steps: [], startedAt: null };
+  assert.deepEqual(footers({ run }).map((item) => item.retryable), [false, false]);
+});
+
+test("it counts what a summary stands for once all of it is here", () => {
+  const messages = [
+    message("c1", 1, { state: "compacted" }),
+    message("c2", 2, { state: "compacted" }),
+    message("s", 2, { kind: "summary" }),
+    message("a", 3),
+  ];
+  const counts = (fields) => items({ messages, ...fields }).filter((item) => item.type === "summary");
+  assert.equal(counts({})[0].count, 2);
+  assert.equal(counts({ hasMore: true })[0].count, null);
+});
+
+test("it tells how long the model thought only if that is known", () => {
+  const thought = (part) => items({ messages: [message("a", 1, { parts: [{ type: "reasoning", text: "Hm", ...part }] })] })[0];
+  assert.equal(thought({ durationMs: 4100 }).reasoningMs, 4100);
+  assert.equal(thought({}).reasoningMs, null);
+});

@@ -176,3 +176,10 @@ test("it puts older rows before the known ones and keeps what it knows better", 
   assert.equal(state.turns["turn-0"].state, "completed");
   assert.equal(state.hasMore, false);
 });
+
+test("it knows when a running turn began from a snapshot", () => {
+  const startedAt = "2026-11-30T05:00:00.000Z";
+  const running = { turnId: TURN, startedAt, events: [STORY[0]] };
+  const frame = { session: {}, seq: 1, revision: 0, messages: [], turns: [], running };
+  assert.equal(applySnapshot(emptySession(SESSION), frame).run.startedAt, Date.parse(startedAt));
+});

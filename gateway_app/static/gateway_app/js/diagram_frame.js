@@ -28,6 +28,14 @@
   // The kinds whose modules are kept; see scripts/vendored_packages.py.
   const KINDS = /^(?:flowchart|flowchart-v2|sequence|state|stateDiagram|class|classDiagram|er|gantt|pie|gitGraph|timeline|journey)$/;
 
+  // A picture in a node would be asked for by the library; there is no network here to ask.
+  globalThis.Image = undefined;
+
+  /** Markup in a label is text: the library would make elements of it to measure them. */
+  function withoutMarkup(source) {
+    return source.replace(/(?<!<)<(?!br\s*\/?>)(?=[a-z!?/])/gi, "#lt;");
+  }
+
   let mermaid;
   try {
     ({ default: mermaid } = await import(new URL(library, location.href).href));
@@ -59,7 +67,7 @@
   async function draw({ id, source, dark, colours }) {
     mermaid.initialize({ ...SETTINGS, themeVariables: themed(dark, colours) });
     if (!KINDS.test(mermaid.detectType(source))) return null;
-    const { svg } = await mermaid.render(`diagram-${id}`, source);
+    const { svg } = await mermaid.render(`diagram-${id}`, withoutMarkup(source));
     const drawing = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;
     const [, , width, height] = (drawing.getAttribute("viewBox") ?? "").split(/[\s,]+/).map(Number);
     if (!(width > 0 && height > 0)) return null;
