@@ -72,6 +72,11 @@ def test_it_gives_the_browser_plurals_as_lists() -> None:
     assert browser_messages("en") == {}
 
 
+def test_it_gives_the_browser_contexts_in_front_of_the_message() -> None:
+    messages = browser_messages("de")
+    assert messages["a message that waits\x04Next"] == "Als Nächstes"
+
+
 @pytest.fixture
 def visitor(client: Client, db: None) -> Client:
     user: User = UserFactory(username="ann")

@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from babel.messages.mofile import read_mo
+from babel.messages.pofile import read_po
 from django import template
 from django.conf import settings
 from django.utils.html import json_script
@@ -35,20 +35,21 @@ def browser_messages(language: str) -> Messages:
     """
     messages: Messages = {}
     for folder in settings.LOCALE_PATHS:
-        path = Path(folder, to_locale(language), "LC_MESSAGES/djangojs.mo")
+        path = Path(folder, to_locale(language), "LC_MESSAGES/djangojs.po")
         if path.exists():
             messages |= _read(path)
     return messages
 
 
 def _read(path: Path) -> Messages:
+    """Babel's reader of compiled files would lose the contexts; so the source is read, once."""
     with path.open("rb") as file:
-        catalogue = read_mo(file)
+        catalogue = read_po(file)
     messages: Messages = {}
     for message in catalogue:
         msgid = message.id if isinstance(message.id, str) else message.id[0]
         prefix = f"{message.context}{CONTEXT_MARK}" if message.context else ""
         text = message.string
-        if msgid and text:
+        if msgid and text and not message.fuzzy:
             messages[prefix + msgid] = text if isinstance(text, str) else list(text)
     return messages
