@@ -7,9 +7,10 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
@@ -114,7 +115,7 @@ def _too_large(request: HttpRequest, exc: RequestDataTooBig) -> HttpResponse:
     return response_of_status(413)
 
 
-def _unreadable(request: HttpRequest, exc: UnreadablePostError) -> HttpResponse:
+def _unreadable(request: HttpRequest, exc: Exception) -> HttpResponse:
     return response_of_status(400)
 
 
@@ -139,6 +140,8 @@ _ANSWERS: Final[dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]
     Http404: _not_found,
     RequestDataTooBig: _too_large,
     UnreadablePostError: _unreadable,
+    SuspiciousOperation: _unreadable,
+    MultiPartParserError: _unreadable,
     DatabaseError: _database_error,
     Exception: _fault,
 }

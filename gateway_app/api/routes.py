@@ -1,8 +1,9 @@
 """The API, put together: `api.urls` stand below `/api/v1/`."""
 
-from typing import Final
+from typing import Any, Final
 
 from ninja import NinjaAPI
+from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
 from gateway_app import __version__
@@ -18,7 +19,15 @@ whatever is no GET. What is not the caller's own is `not_found`, also for staff.
 
 
 class HermesAPI(NinjaAPI):
-    """Names each operation as its handler is named."""
+    """Names each operation as its handler is named, and keeps its document."""
+
+    _document: OpenAPISchema | None = None
+
+    def get_openapi_schema(self, **params: Any) -> OpenAPISchema:
+        """The document, made once: whoever asks for it needs no credential."""
+        if self._document is None:
+            self._document = super().get_openapi_schema()
+        return self._document
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         name: str = operation.view_func.__name__

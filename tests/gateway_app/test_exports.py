@@ -1,6 +1,7 @@
 """A conversation as a file: what its people see, nothing else, whatever stands in it."""
 
 import json
+import tracemalloc
 from typing import Any
 from uuid import UUID
 
@@ -160,6 +161,25 @@ def test_it_exports_nobody_elses_session() -> None:
     delete_session(session_id=session.pk)
     with pytest.raises(SessionNotFound):
         export_own_session(user_id=session.owner_id, session_id=session.pk, form="jsonl")
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
+def test_it_takes_the_same_memory_however_long_the_conversation(form: str) -> None:
+    session = SessionFactory()
+    part = [{"type": "text", "text": "word " * 2000}]
+    Message.objects.bulk_create(
+        Message(id=new_id(), session=session, kind="user", position=place * BLOCK, parts=part)
+        for place in range(1, 2001)
+    )
+    tracemalloc.start()
+    try:
+        export = export_session(session=session, form=form)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    export.file.close()
+    assert export.size_bytes > 20_000_000
+    assert peak < 5_000_000
 
 
 @pytest.mark.parametrize("form", sorted(FORMS))

@@ -135,6 +135,20 @@ async def test_it_takes_a_cookie_for_reads_and_asks_for_csrf_otherwise(
     assert made.status_code == 201
 
 
+@pytest.mark.parametrize(
+    "content_type",
+    ["multipart/form-data; boundary=x", "multipart/form-data", "application/x-www-form-urlencoded"],
+)
+@pytest.mark.parametrize("body", ["broken", "a=1&" * 2000, "x" * 3_000_000])
+async def test_it_reads_no_form_for_a_csrf_token_into_a_fault(
+    gateway: GatewayHost, owner: User, content_type: str, body: str
+) -> None:
+    client = await logged_in(owner, enforce_csrf_checks=True, raise_request_exception=False)
+    answer = await client.post("/api/v1/sessions", data=body, content_type=content_type)
+    assert answer.status_code in {400, 403, 413}, answer.content
+    assert answer.json()["error"]["code"] in {"invalid_frame", "forbidden", "too_large"}
+
+
 async def test_it_ignores_the_cookie_beside_a_token(
     gateway: GatewayHost, owner: User, stranger: User
 ) -> None:
