@@ -169,6 +169,22 @@ async def test_a_fallback_leaves_the_own_models_prefix_alone(
             assert after.startswith(before)
 
 
+async def test_a_cold_process_knows_the_own_models_last_request(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    """What the fallback was sent is no record of the session: that would look like a rebuild."""
+    model.script(Script(tokens=["One"]), Script(status=503), Script(tokens=["Three"]))
+    async with SocketClient(owner) as client:
+        sent = await client.say("one")
+        for text in ("two", "three"):
+            await client.finished(sent["turnId"])
+            assert await gateway.runner.wait_idle(10)
+            gateway.cache.evict_idle()
+            sent = await client.say(text, sent["sessionId"])
+        facts = (await client.finished(sent["turnId"]))["metadata"]["hermes"]
+    assert facts["cache"]["verdict"] == "reload"
+
+
 async def test_a_fallback_answers_the_rest_of_its_turn(
     gateway: GatewayHost, model: FakeModelServer, spare: FakeModelServer, owner: User
 ) -> None:
