@@ -51,13 +51,14 @@ def _live(request: HttpRequest) -> dict[str, Any]:
         raise PermissionDenied
     reads_sessions = request.user.has_perm("sessions_app.view_session")
     rows = turn_rows(named=reads_sessions)
-    caches = cache_rows()
+    caches = reads.read_caches()
     shown = request.GET.get("show", "")
     return {
         "filters": filters(rows, shown),
         "shown": shown,
         "rows": [row for row in rows if shown in ("", row.group)],
-        "caches": caches,
+        "caches": cache_rows(caches.processes),
+        "counted": f"{reads.SHARE_TURNS:,}" if caches.cut else "",
         "may_act": may_act(request),
     }
 

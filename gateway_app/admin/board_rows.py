@@ -172,10 +172,10 @@ def _size(count: int) -> str:
     return f"{count / 1024:.0f} KiB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MiB"
 
 
-def cache_rows() -> list[CacheRow]:
-    """Every living process: two statements."""
+def cache_rows(caches: Sequence[reads.CacheView]) -> list[CacheRow]:
+    """Every living process, as it is shown."""
     rows = []
-    for one in reads.read_caches():
+    for one in caches:
         presence, reasons = one.presence, one.reasons.most_common()
         why = ", ".join(f"{words.REASONS.get(name, name)} {count}" for name, count in reasons)
         evicted = ""

@@ -23,7 +23,9 @@ from sessions_app.models import BLOCK, Message
 SHOWN_TURNS: Final = 100
 SHOWN_FAILED: Final = 20
 DAY_TURNS: Final = 20_000
-"""The newest turns of the last 24 hours that shares and times are counted of."""
+"""The newest turns of the last 24 hours that times are counted of, when the page opens."""
+SHARE_TURNS: Final = 5_000
+"""Those that shares are counted of, at every renewal."""
 CHART_DAYS: Final = 14
 
 
@@ -100,11 +102,19 @@ def read_present() -> list[Presence]:
     return list(Presence.objects.filter(seen_at__gte=since).order_by("owner"))
 
 
-def read_caches() -> list[CacheView]:
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """Every living process. `cut`: more turns ran in the last 24 hours than were counted."""
+
+    processes: list[CacheView]
+    cut: bool
+
+
+def read_caches() -> Caches:
     """Every living process with the verdicts of its turns: two statements."""
     present = [CacheView(presence) for presence in read_present()]
     newest = _own_turns().filter(created_at__gte=_yesterday()).order_by("-created_at")
-    told = newest.values_list("lease_owner", STANDING, "worst_reason", "reason")[:DAY_TURNS]
+    told = list(newest.values_list("lease_owner", STANDING, "worst_reason", "reason")[:SHARE_TURNS])
     counted: dict[str, Counter[str]] = {}
     reasons: dict[str, Counter[str]] = {}
     for owner, standing, worst, reason in told:
@@ -115,7 +125,7 @@ def read_caches() -> list[CacheView]:
     for one in present:
         one.shares = Shares(**counted.get(one.presence.owner, Counter()))
         one.reasons = reasons.get(one.presence.owner, Counter())
-    return present
+    return Caches(present, cut=len(told) == SHARE_TURNS)
 
 
 def read_baselines(session_id: UUID) -> dict[str, int]:

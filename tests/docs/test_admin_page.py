@@ -10,7 +10,7 @@ from django.urls import resolve
 
 from gateway_app.admin import words
 from gateway_app.config import GatewayConfig
-from gateway_app.selectors.board import CHART_DAYS
+from gateway_app.selectors.board import CHART_DAYS, SHARE_TURNS
 from gateway_app.services.roles import ROLES
 from sessions_app.services import RESTORE_DAYS
 from tests.docs.reading import ROOT, document, section, table_words
@@ -75,6 +75,7 @@ def test_it_gives_addresses_and_times_that_hold() -> None:
         f"every {config.presence_s} seconds",
         f"gone from the list {config.lease_s} seconds",
         f"the last {CHART_DAYS} days",
+        f"of the newest {SHARE_TURNS:,}",
         f"within {config.reauthorise_s} seconds",
     ):
         assert said in page, said

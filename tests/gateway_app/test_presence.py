@@ -31,7 +31,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def config(config: GatewayConfig) -> GatewayConfig:
     """The process tells when a test says so."""
-    return replace(config, presence_s=3600)
+    quiet = {"heartbeat_s": 3600, "poll_s": 3600, "housekeeping_s": 3600}
+    return replace(config, presence_s=3600, **quiet)
 
 
 def beat_of(gateway: GatewayHost) -> PresenceBeat:
@@ -113,7 +114,7 @@ def test_it_does_not_count_the_dead_as_living() -> None:
         renew_presence(PresenceReport(owner, 1, 128, 10))
     Presence.objects.filter(owner="web:1:a").update(seen_at=timezone.now() - timedelta(minutes=5))
     assert [row.owner for row in read_present()] == ["web:2:b"]
-    assert [one.presence.owner for one in read_caches()] == ["web:2:b"]
+    assert [one.presence.owner for one in read_caches().processes] == ["web:2:b"]
     job = JOBS["presences"]
     job.act(job.find())
     assert [row.owner for row in Presence.objects.all()] == ["web:2:b"]

@@ -12,6 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from gateway_app.models import Presence, Turn
+from gateway_app.selectors import board
 from gateway_app.services.presence import PresenceReport, renew_presence
 from gateway_app.services.turns import start_next_turn
 from sessions_app.models import BLOCK, Message, Session
@@ -128,6 +129,19 @@ def test_it_counts_a_turn_by_the_worst_that_was_said_of_it(ops_client):
     TurnFactory(lease_owner="web:7:abc", verdict="reuse", worst_verdict="rebuild",
                 worst_reason="compacted")  # fmt: skip
     assert "0 % 0 % 0 % 100 % older messages summarised 1" in rows(ops_client)[0]
+
+
+def test_it_says_when_it_did_not_count_the_whole_day(ops_client, monkeypatch):
+    renew_presence(PresenceReport("web:7:abc", 1, 128, 1))
+    for _ in range(4):
+        TurnFactory(lease_owner="web:7:abc")
+    assert "Agent caches last 24 hours" in flat(ops_client)
+    monkeypatch.setattr(board, "SHARE_TURNS", 3)
+    assert "Agent caches the newest 3 turns" in flat(ops_client)
+
+
+def flat(client: Client) -> str:
+    return " ".join(page_of(client.get(f"{BOARD}live/")).text.split())
 
 
 def test_it_stops_a_running_turn_of_anybody(ops_client, operator, session):
