@@ -1,0 +1,117 @@
+"""The list of conversations: its marks in every tab, its menu, its archive."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import NewPage
+from tests.browser.served import Served
+from tests.fake_model_server import FakeModelServer, Gate, Script
+
+pytestmark = pytest.mark.browser
+
+
+def row_of(chat: ChatPage, path: str) -> Locator:
+    return chat.page.locator(f'.session:has(a[href="{path}"])')
+
+
+def choose(chat: ChatPage, path: str, entry: str) -> None:
+    row = row_of(chat, path)
+    row.hover()
+    row.get_by_role("button").first.click()
+    chat.page.get_by_role("menuitem", name=entry).click()
+
+
+def test_it_marks_what_another_tab_does(
+    chat: ChatPage, new_page: NewPage, model: FakeModelServer
+) -> None:
+    gate = Gate()
+    refused = Script(status=401)
+    model.script(Script(tokens=["One ", "two"], gates={1: gate}), refused)
+    other = new_page().open()
+    chat.send("Watched from afar")
+    path = chat.wait_opened()
+    row = row_of(other, path)
+    expect(row).to_have_attribute("data-mark", "running")
+    chat.page.get_by_role("button", name="New chat").click()
+    gate.release()
+    expect(row).to_have_attribute("data-mark", "unread")
+    expect(row.get_by_role("link")).to_have_accessible_name("Watched from afar, unread")
+    row.get_by_role("link").click()
+    for tab in (chat, other):
+        expect(row_of(tab, path)).to_have_attribute("data-mark", "idle")
+    other.send("This one fails")
+    expect(row_of(chat, path)).to_have_attribute("data-mark", "failed")
+    expect(row_of(chat, path).get_by_role("link")).to_have_accessible_name(
+        "Watched from afar, failed"
+    )
+
+
+def test_it_keeps_what_is_unread_over_devices_and_shows_it_in_the_icon(
+    chat: ChatPage, visit: Callable[..., NewPage], served: Served, model: FakeModelServer
+) -> None:
+    gate = Gate()
+    model.script(Script(tokens=["One ", "two"], gates={1: gate}))
+    chat.send("Read on the phone")
+    path = chat.wait_opened()
+    chat.page.get_by_role("button", name="New chat").click()
+    gate.release()
+    expect(row_of(chat, path)).to_have_attribute("data-mark", "unread")
+    chat.page.reload()
+    expect(row_of(chat, path)).to_have_attribute("data-mark", "unread")
+    icon = chat.page.locator("link[rel=icon]")
+    news = icon.get_attribute("data-news")
+    assert news
+    assert icon.evaluate("link => link.href").endswith(news)
+    visit(served.url)().open(path)
+    expect(row_of(chat, path)).to_have_attribute("data-mark", "idle")
+    chat.page.wait_for_function("!document.querySelector('link[rel=icon]').href.includes('news')")
+
+
+def test_it_pins_and_archives_with_a_way_back(chat: ChatPage, model: FakeModelServer) -> None:
+    model.script(Script(tokens=["Yes."]))
+    chat.ask("To be kept at hand")
+    path = chat.wait_opened()
+    choose(chat, path, "Pin")
+    pinned = chat.page.locator(".group", has=chat.page.get_by_role("heading", name="Pinned"))
+    expect(pinned.locator(f'a[href="{path}"]')).to_be_visible()
+    choose(chat, path, "Unpin")
+    expect(pinned.locator(f'a[href="{path}"]')).to_have_count(0)
+    choose(chat, path, "Archive")
+    expect(row_of(chat, path)).to_have_count(0)
+    expect(chat.answers).to_have_text("Yes.")
+    chat.page.get_by_role("button", name="Undo").click()
+    expect(row_of(chat, path)).to_have_count(1)
+    choose(chat, path, "Archive")
+    chat.page.get_by_role("button", name="Archived").click()
+    expect(row_of(chat, path)).to_have_count(1)
+    choose(chat, path, "Back to the list")
+    expect(row_of(chat, path)).to_have_count(0)
+    chat.page.get_by_role("button", name="Back to the conversations").click()
+    expect(row_of(chat, path)).to_have_count(1)
+
+
+def test_it_opens_the_menu_by_a_long_press(
+    visit: Callable[..., NewPage], served: Served, model: FakeModelServer
+) -> None:
+    size = {"width": 390, "height": 844}
+    chat = visit(served.url, viewport=size, has_touch=True, is_mobile=True)().open()
+    model.script(Script(tokens=["Yes."]))
+    chat.ask("Held for long")
+    path = chat.wait_opened()
+    chat.page.get_by_role("button", name="Show conversations").click()
+    row_of(chat, path).get_by_role("link").dispatch_event("contextmenu", {"pointerType": "touch"})
+    expect(chat.page.get_by_role("menuitem", name="Rename")).to_be_focused()
+
+
+def test_it_folds_the_list_away_and_remembers_it(chat: ChatPage) -> None:
+    chat.page.get_by_role("button", name="Hide conversations").click()
+    opener = chat.page.get_by_role("button", name="Show conversations")
+    expect(opener).to_be_focused()
+    chat.page.reload()
+    expect(opener).to_be_visible()
+    expect(chat.page.get_by_role("navigation")).to_be_hidden()
+    opener.click()
+    expect(chat.page.get_by_role("navigation", name="Conversations")).to_be_visible()
