@@ -68,6 +68,7 @@ def test_it_gives_the_browser_plurals_as_lists() -> None:
     messages = browser_messages("de")
     assert messages["Connected again"] == "Wieder verbunden"
     one, other = messages["Answer finished, %s word"]
+    assert messages["key\x04Ctrl"] == "Strg"
     assert one.endswith("Wort") and other.endswith("Wörter")
     assert browser_messages("en") == {}
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from babel.messages.pofile import read_po
 from django import template
 from django.conf import settings
+from django.utils.encoding import force_str
 from django.utils.html import json_script
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language, to_locale
@@ -48,7 +49,8 @@ def _read(path: Path) -> Messages:
     messages: Messages = {}
     for message in catalogue:
         msgid = message.id if isinstance(message.id, str) else message.id[0]
-        prefix = f"{message.context}{CONTEXT_MARK}" if message.context else ""
+        # Babel decodes everything of a compiled file but the context
+        prefix = f"{force_str(message.context)}{CONTEXT_MARK}" if message.context else ""
         text = message.string
         if msgid and text and not message.fuzzy:
             messages[prefix + msgid] = text if isinstance(text, str) else list(text)

@@ -38,14 +38,14 @@ def test_it_marks_what_another_tab_does(
     chat.page.get_by_role("button", name="New chat").click()
     gate.release()
     expect(row).to_have_attribute("data-mark", "unread")
-    expect(row.get_by_role("link")).to_have_accessible_name("Watched from afar, unread")
+    expect(row.get_by_role("link")).to_have_accessible_name("Watched from afar unread")
     row.get_by_role("link").click()
     for tab in (chat, other):
         expect(row_of(tab, path)).to_have_attribute("data-mark", "idle")
     other.send("This one fails")
     expect(row_of(chat, path)).to_have_attribute("data-mark", "failed")
     expect(row_of(chat, path).get_by_role("link")).to_have_accessible_name(
-        "Watched from afar, failed"
+        "Watched from afar failed"
     )
 
 

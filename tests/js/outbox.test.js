@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Outbox } from "../../gateway_app/static/gateway_app/js/outbox.js";
+import { Outbox, movedTo } from "../../gateway_app/static/gateway_app/js/outbox.js";
 import { CommandError, ConnectionLost } from "../../gateway_app/static/gateway_app/js/protocol.js";
 import { Sender } from "../../gateway_app/static/gateway_app/js/sender.js";
 import { Drafts, SafeStorage } from "../../gateway_app/static/gateway_app/js/storage.js";
@@ -277,4 +277,14 @@ test("it names the agent and model only for a conversation that the message open
   await answer(at, 0, { turnId: "t", status: "running" });
   assert.equal("model" in at.asked[1].body, false);
   assert.equal(at.asked[1].body.whenBusy, "interrupt");
+});
+
+test("it follows a message that another tab sent into the session that it opened", () => {
+  const entry = (id, conversation) => ({ clientMessageId: id, conversation });
+  const before = JSON.stringify([entry("a", "new:1"), entry("b", "new:2")]);
+  const after = JSON.stringify([entry("a", "session"), entry("b", "new:2")]);
+  assert.equal(movedTo("new:1", before, after), "session");
+  assert.equal(movedTo("new:2", before, after), null);
+  assert.equal(movedTo("new:1", before, JSON.stringify([])), null);
+  assert.equal(movedTo("new:1", null, after), null);
 });

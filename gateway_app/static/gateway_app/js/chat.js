@@ -8,7 +8,7 @@ import { Editing } from "./editing.js";
 import { Feeds } from "./feeds.js";
 import { Menu } from "./menu.js";
 import { Models } from "./models.js";
-import { Outbox } from "./outbox.js";
+import { Outbox, movedTo } from "./outbox.js";
 import { Preferences } from "./preferences.js";
 import { Screen } from "./screen.js";
 import { Sender, isNew } from "./sender.js";
@@ -177,6 +177,9 @@ document.addEventListener("visibilitychange", () => {
 window.addEventListener("storage", (event) => {
   if (event.key?.startsWith(`hermes.draft.${page.user.id}.`)) screen.draftChanged();
   if (event.key !== `hermes.outbox.${page.user.id}`) return;
+  const { conversation } = model;
+  const opened = movedTo(conversation.current, event.oldValue, event.newValue);
+  if (opened !== null) conversation.opened(opened);
   model.unconfirmed.confirmedElsewhere(outbox.reload(), clock.now());
   model.sender.pump();
   screen.draw();

@@ -91,3 +91,17 @@ export class Outbox {
     }
   }
 }
+
+/**
+ * Where another tab's write moved the messages of `conversation`: the session that its first one
+ * opened; null if they stay. `before` and `after` are the storage's texts.
+ */
+export function movedTo(conversation, before, after) {
+  const there = new Set(
+    JSON.parse(before ?? "[]")
+      .filter((entry) => entry.conversation === conversation)
+      .map((entry) => entry.clientMessageId),
+  );
+  const now = JSON.parse(after ?? "[]").find((entry) => there.has(entry.clientMessageId));
+  return now === undefined || now.conversation === conversation ? null : now.conversation;
+}

@@ -52,7 +52,7 @@ export class SessionRow {
     const known = MARKS[mark];
     markIcon.toggleAttribute("hidden", !known?.icon);
     if (known?.icon) setIcon(markIcon, known.icon);
-    setText(markWord, known ? `, ${known.word}` : "");
+    setText(markWord, known?.word ?? "");
   }
 
   /** A plain click stays in this page; with a key it is the browser's own link. */
