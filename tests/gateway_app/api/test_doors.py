@@ -1,5 +1,6 @@
 """Who is let in over HTTP, and that nobody reaches what is not theirs."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -10,6 +11,7 @@ from django.test import AsyncClient
 
 from gateway_app import credentials
 from gateway_app.api.routes import api
+from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
 from gateway_app.models import Turn
 from sessions_app.models import Message, Session
@@ -25,6 +27,13 @@ from tests.factories import (
 from tests.http_client import HttpClient
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def config(config: GatewayConfig) -> GatewayConfig:
+    """Nobody takes up the turn that waits."""
+    return replace(config, heartbeat_s=3600)
+
 
 SEND = {"clientMessageId": "m", "content": "Hello"}
 ABOUT_ONE: list[tuple[str, str, Any]] = [
@@ -78,11 +87,9 @@ def _operator() -> User:
 async def test_it_knows_nothing_of_another_person(
     gateway: GatewayHost, owner: User, make: Any
 ) -> None:
-    gateway.runner.draining = True  # the turn that waits is left alone
     ids = await sync_to_async(theirs)(owner)
     before = await sync_to_async(everything)()
     other = HttpClient(await sync_to_async(make)())
-    gateway.runner.draining = False
     for method, path, body in ABOUT_ONE:
         error = await other.refused(method, path.format(**ids), body)
         assert (error["status"], error["code"]) == (404, "not_found"), path
