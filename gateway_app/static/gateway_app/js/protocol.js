@@ -1,5 +1,7 @@
 // The frames of hermes.v1, as this client sends and reads them.
 
+import { gettext } from "./i18n.js";
+
 export const SUBPROTOCOL = "hermes.v1";
 
 export const CLOSE = Object.freeze({
@@ -26,7 +28,7 @@ export class CommandError extends Error {
 /** The socket closed before the reply came: the command may or may not have been accepted. */
 export class ConnectionLost extends Error {
   constructor() {
-    super("The connection was lost before the server replied.");
+    super(gettext("The connection was lost before the server replied."));
     this.code = "connection_lost";
     this.retryable = true;
     this.retryAfterMs = null;
