@@ -5,7 +5,7 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.core import checks
-from django.db import connections
+from django.db import Error, connections
 from django.db.models.signals import post_migrate, pre_migrate
 
 Plan = Iterable[tuple[Any, bool]]
@@ -61,20 +61,41 @@ def check_fields(**_: object) -> list[checks.CheckMessage]:
 def check_clock(
     *, databases: Iterable[str] | None = None, **_: object
 ) -> list[checks.CheckMessage]:
-    """Warns where a database's triggers are not those of this version (`serve` refuses then)."""
-    from sessions_app import clock
+    """Warns where a database's triggers are not those of this version (`serve` refuses then).
 
+    A database that cannot be asked is an error, in one sentence.
+    """
     found: list[checks.CheckMessage] = []
     for name in databases or ():
-        connection = connections[name]
-        if name == "reader" or clock.SESSION not in connection.introspection.table_names():
+        if name == "reader":
             continue
-        if wrong := clock.differences(connection):
+        try:
+            found += _clock_warnings(name)
+        except Error as exc:
+            reason = (str(exc).strip() or type(exc).__name__).splitlines()[0].rstrip(".")
             found.append(
-                checks.Warning(
-                    f"The transcript clock of database {name!r} is not in place: {wrong}.",
-                    hint="Run `python manage.py migrate`; it installs the triggers.",
-                    id="sessions_app.W002",
+                checks.Error(
+                    f"The database {name!r} cannot be used: {reason}.",
+                    hint="Check DATABASE_URL, that the database runs, and that its disk has room.",
+                    id="sessions_app.E003",
                 )
             )
     return found
+
+
+def _clock_warnings(name: str) -> list[checks.CheckMessage]:
+    from sessions_app import clock
+
+    connection = connections[name]
+    if clock.SESSION not in connection.introspection.table_names():
+        return []
+    wrong = clock.differences(connection)
+    if not wrong:
+        return []
+    return [
+        checks.Warning(
+            f"The transcript clock of database {name!r} is not in place: {wrong}.",
+            hint="Run `python manage.py migrate`; it installs the triggers.",
+            id="sessions_app.W002",
+        )
+    ]

@@ -11,14 +11,25 @@ from django.utils import timezone
 KEPT: Final = 5
 
 
+class BackupFailed(Exception):
+    """There is no new copy; the database is as it was. The message says why."""
+
+
 def back_up(database: Path, folder: Path) -> Path:
-    """A consistent copy stands in `folder`, for its owner only; the last KEPT copies stay."""
+    """A consistent copy stands in `folder`, for its owner only; the last KEPT copies stay.
+
+    Raises BackupFailed, OSError.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{database.stem}-{timezone.now():%Y%m%dT%H%M%S%fZ}.sqlite3"
     draft = path.with_suffix(".part")
     os.close(os.open(draft, os.O_CREAT | os.O_WRONLY, 0o600))
-    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(draft)) as copy:
-        source.backup(copy)
+    try:
+        with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(draft)) as copy:
+            source.backup(copy)
+    except sqlite3.Error as exc:
+        draft.unlink()
+        raise BackupFailed(f"No backup could be written to {folder}: {exc}.") from exc
     draft.replace(path)
     for old in sorted(folder.glob(f"{database.stem}-*.sqlite3"))[:-KEPT]:
         old.unlink()

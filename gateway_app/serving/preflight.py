@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError, OutputWrapper
 from django.db import Error, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from gateway_app import readiness
 from gateway_app.config import gateway_config
@@ -92,6 +93,13 @@ def check_database() -> None:
         raise CommandError(f"The database {name} cannot be opened: {reason}.") from exc
     finally:
         probe.close()
+
+
+def unusable(connection: BaseDatabaseWrapper, error: Exception) -> str:
+    """Why a database that was opened cannot be used."""
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+    name = connection.settings_dict["NAME"]
+    return f"The database {name} cannot be used: {reason}. Mend it, or restore a backup."
 
 
 def serve_alone(held: ExitStack) -> None:

@@ -9,7 +9,7 @@ from django.core.management.commands import migrate
 from django.db import connections
 
 from gateway_app.migration_state import missing_migrations
-from gateway_app.serving.backup import back_up
+from gateway_app.serving.backup import BackupFailed, back_up
 from gateway_app.serving.locks import DatabaseInUse, migrating
 
 
@@ -36,6 +36,8 @@ class Command(migrate.Command):
                 super().handle(*args, **options)
         except DatabaseInUse as exc:
             raise CommandError(str(exc)) from exc
+        except BackupFailed as exc:
+            raise CommandError(f"{exc} Nothing was migrated; make room, then try again.") from exc
         except OSError as exc:
             raise CommandError(f"{exc.filename} cannot be written: {exc.strerror}.") from exc
 

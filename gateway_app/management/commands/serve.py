@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import connection, connections
+from django.db import DatabaseError, connection, connections
 from django.http.request import split_domain_port, validate_host
 from django.utils.module_loading import import_string
 
@@ -99,6 +99,8 @@ class Command(BaseCommand):
                 self._say("Static files were collected.")
         except OSError as exc:
             raise CommandError(f"{exc.filename} cannot be written: {exc.strerror}.") from exc
+        except DatabaseError as exc:
+            raise CommandError(preflight.unusable(connection, exc)) from exc
 
     def _announce(self, base_url: str, secret: str | None, workers: int) -> None:
         """Says what is served and where; a login link, if there is one, is the last line."""
