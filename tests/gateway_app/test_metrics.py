@@ -1,6 +1,7 @@
 """What Prometheus is told, and who may ask."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from django.db import connection
 from django.test import AsyncClient, RequestFactory
 
 from gateway_app import credentials
+from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
 from gateway_app.metrics_view import comes_from_this_machine
 from gateway_app.scrape import count_open_turns
@@ -19,6 +21,12 @@ from tests.socket_client import SocketClient
 from tests.statements import every_statement, sqlite_plan
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def config(config: GatewayConfig) -> GatewayConfig:
+    """Turns that tests put into the queue stay there."""
+    return replace(config, heartbeat_s=3600)
 
 
 async def scraped() -> dict[str, float]:

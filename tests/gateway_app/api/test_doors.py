@@ -1,6 +1,5 @@
 """Who is let in over HTTP, and that nobody reaches what is not theirs."""
 
-from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -11,7 +10,6 @@ from django.test import AsyncClient
 
 from gateway_app import credentials
 from gateway_app.api.routes import api
-from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
 from gateway_app.models import Turn
 from sessions_app.models import Message, Session
@@ -27,12 +25,6 @@ from tests.factories import (
 from tests.http_client import HttpClient
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def config(config: GatewayConfig) -> GatewayConfig:
-    """Nobody takes up the turn that waits."""
-    return replace(config, heartbeat_s=3600)
 
 
 SEND = {"clientMessageId": "m", "content": "Hello"}
