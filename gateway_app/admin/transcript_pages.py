@@ -1,5 +1,6 @@
 """The pages of one session: its transcript, what tells that it changed, and it as a file."""
 
+import json
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -139,5 +140,7 @@ def _context(owner: "TranscriptAdmin", request: HttpRequest, session: Session) -
         "page": page,
         "beginning": BEGINNING,
         "live": not (before or after),
+        # as the script writes what the pulse's own address answers
+        "pulse": json.dumps(pulse_of(session), ensure_ascii=False, separators=(",", ":")),
         "has_delete_permission": owner.has_delete_permission(request, session),
     }

@@ -78,8 +78,8 @@ def page(session, cookie) -> Iterator[Page]:
 def test_it_follows_a_transcript_and_nothing_jumps(live_server, page, session, meanwhile):
     page.goto(f"{live_server.url}/admin/sessions_app/session/{session.pk}/transcript/")
     page.get_by_text("order_lookup").first.click()
-    page.mouse.wheel(0, -300)
     page.evaluate("""() => {
+      scrollTo(0, 900);
       window.kept = document.querySelector('.h-row');
       window.top0 = window.kept.getBoundingClientRect().top;
     }""")
@@ -112,7 +112,7 @@ def test_it_asks_for_rows_only_when_the_pulse_moved(live_server, page, session):
     for _ in range(3):
         with page.expect_response(f"{address}pulse/"):
             page.clock.run_for(2000)
-    assert asked.count(address) <= 1  # the first pulse tells what is there
+    assert address not in asked
 
 
 def running(session: Session) -> Turn:
@@ -145,6 +145,6 @@ def test_it_asks_nothing_while_nobody_looks(live_server, page):
     page.evaluate(HIDE)
     for _ in range(5):
         page.clock.run_for(20_000)
-    assert asked == []
+    assert [url for url in asked if "/admin/" in url] == []
     with page.expect_response(f"{live_server.url}/admin/board/live/"):
         page.evaluate(SHOW)
