@@ -26,7 +26,8 @@ export function sendsWords(place) {
 
 export function thoughtWords({ live, text, reasoningMs }) {
   if (live && !text) return gettext("Thinking");
-  if (!Number.isFinite(reasoningMs)) return gettext("Thought");
+  // unknown, or too short a time to be worth a figure
+  if (!(reasoningMs >= 1000)) return gettext("Thought");
   return interpolate(gettext("Thought for %s"), [formatDuration(reasoningMs)]);
 }
 
