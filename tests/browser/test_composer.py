@@ -62,11 +62,25 @@ def test_it_shows_three_that_wait_in_every_tab_and_sends_one_before_its_turn(
         chat.page.get_by_role("button", name="Remove this message").first.click()
     for tab in (chat, other):
         expect(tab.queued).to_have_text(["Six"])
+    chat.field.press("ArrowUp")
+    chat.page.locator(".queued-form [data-part=field]").fill("Six in other words")
+    chat.page.keyboard.press("Enter")
+    for tab in (chat, other):
+        expect(tab.queued).to_have_text(["Six in other words"])
     model.script(Script(tokens=["Sixth."]))
     other.page.get_by_role("button", name="Send now").click()
     for tab in (chat, other):
         expect(tab.answers).to_have_text(["First", "Sixth."])
         expect(tab.queued).to_have_count(0)
+    gate.release()
+
+
+def test_it_sends_now_by_the_keys_alone(chat: ChatPage, model: FakeModelServer) -> None:
+    gate = held(chat, model)
+    model.script(Script(tokens=["Second."]))
+    chat.field.fill("Two")
+    chat.field.press("Control+Enter")
+    expect(chat.answers).to_have_text(["First", "Second."])
     gate.release()
 
 
@@ -138,7 +152,8 @@ def test_it_chooses_the_model_before_and_within_a_conversation(
     visit: Visit, offering: Served, models: FakeModelServer
 ) -> None:
     models.forget_scripts()
-    chat = visit(offering.url)().open()
+    new_page = visit(offering.url)
+    chat = new_page().open()
     expect(chat.part("modelName")).to_have_text("fake-1")
     chat.part("model").click()
     menu_entry(chat, "fake-2").click()
@@ -153,6 +168,10 @@ def test_it_chooses_the_model_before_and_within_a_conversation(
     assert models.requests[-1].json["model"] == "fake-1"
     chat.page.reload()
     expect(chat.part("modelName")).to_have_text("fake-1")
+    other = new_page().open(chat.wait_opened())
+    other.part("model").click()
+    menu_entry(other, "fake-2").click()
+    expect(chat.part("modelName")).to_have_text("fake-2")
 
 
 def test_it_tells_how_full_the_window_is_and_refuses_what_cannot_fit(

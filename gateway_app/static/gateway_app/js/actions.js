@@ -88,8 +88,14 @@ export class Actions {
       return;
     }
     const state = feeds.get(conversation.sessionId);
+    if (state?.queue.length > 0) return this.#screen.editQueued();
     const message = state && connection.ready ? lastOwnMessage(state, page.user.id) : null;
     if (message !== null) this.editMessage(message);
+  }
+
+  /** Why the words in the field cannot be sent. */
+  refuse(sentence) {
+    this.#screen.refuse(sentence);
   }
 
   editMessage(message) {
@@ -105,18 +111,15 @@ export class Actions {
 
   /** Another agent or model: of the open conversation, or of the next new one. */
   async configure({ agent = null, model = null }) {
-    const { connection, conversation, feeds, models, sessions } = this.#model;
+    const { conversation, models, sessions } = this.#model;
     const { sessionId } = conversation;
     if (sessionId === null) {
       models.choose({ ...models.choice, ...(agent === null ? { model } : { agent, model: null }) });
       return;
     }
     const chosen = agent === null ? { model } : { agent, model: "" };
-    const result = await this.#ask(command.update(sessionId, chosen));
-    if (result === null) return;
-    feeds.setSession(sessionId, result.session);
-    sessions.note(result.session);
-    this.#screen.say(answersWords(models.modelOf(result.session)));
+    if (!(await this.#try(() => sessions.update(sessionId, chosen)))) return;
+    this.#screen.say(answersWords(models.modelOf(sessions.find(sessionId))));
   }
 
   loadOlder() {

@@ -19,6 +19,7 @@ export class Composer {
   /**
    * `actions`: send(text, whenBusy) -> true if taken; stop(); draft(text); editLast();
    * cancelEdit(); openWays(button); problemOf(text) -> why it cannot be sent, or "";
+   * refuse(reason) says so;
    * enterSends() -> bool.
    */
   constructor(parts, actions) {
@@ -140,7 +141,7 @@ export class Composer {
     const { send, ways, form } = this.#parts;
     send.disabled = ways.disabled = blank || reason !== "" || Boolean(this.#mode?.missing);
     form.classList.toggle("blank", blank);
-    if (reason !== "") this.hint(reason, true);
+    if (reason !== "" && reason !== this.#parts.hint.textContent) this.#actions.refuse(reason);
     else if (this.#parts.hint.dataset.tone === "danger" && this.#told) this.hint("");
     this.#told = reason !== "";
   }

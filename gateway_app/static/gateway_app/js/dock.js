@@ -35,6 +35,7 @@ export class Dock {
       cancelEdit: () => actions.cancelEdit(),
       openWays: (button) => this.#openWays(button),
       problemOf: (text) => sizeProblem(text, model.page.limits.maxFrameBytes),
+      refuse: (sentence) => actions.refuse(sentence),
       enterSends: () => model.preferences.enterSends,
     });
   }
@@ -60,6 +61,11 @@ export class Dock {
     const model = models.modelOf(session);
     this.#picker.show({ model: state.missing ? null : model, connected });
     this.#gauge.show(contextGauge(state, model));
+  }
+
+  /** The last message that waits becomes a field. */
+  editQueued() {
+    this.#queue.editLast();
   }
 
   /** Another tab changed the draft of the conversation that is open here. */
@@ -96,7 +102,7 @@ export class Dock {
   }
 
   #session(state) {
-    return state.session ?? this.#model.sessions.find(state.sessionId);
+    return this.#model.sessions.find(state.sessionId) ?? state.session;
   }
 
   #openWays(button) {
@@ -107,7 +113,7 @@ export class Dock {
   #openModels(button) {
     const { conversation, feeds, models } = this.#model;
     const { sessionId } = conversation;
-    const known = feeds.get(sessionId)?.session ?? this.#model.sessions.find(sessionId);
+    const known = this.#session(feeds.get(sessionId) ?? { sessionId, session: null });
     this.#menu.open(
       button,
       modelMenu({

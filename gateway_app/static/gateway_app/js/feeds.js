@@ -1,7 +1,7 @@
 // The sessions this page follows: subscribing, catching up after a loss, older pages.
 
 import { CommandError, command } from "./protocol.js";
-import { applyEvent, applyHistory, applyQueue, applySessionRow, applySnapshot, emptySession } from "./store.js";
+import { applyEvent, applyHistory, applyQueue, applySnapshot, emptySession } from "./store.js";
 
 const KEPT = 8;
 const AGAIN_MS = 1000;
@@ -63,11 +63,6 @@ export class Feeds {
   setQueue(sessionId, queue) {
     const state = this.#states.get(sessionId);
     if (state !== undefined && Array.isArray(queue)) this.#put(applyQueue(state, queue));
-  }
-
-  setSession(sessionId, session) {
-    const state = this.#states.get(sessionId);
-    if (state !== undefined) this.#put(applySessionRow(state, session));
   }
 
   /** The page before the oldest known row. Nothing happens while one is on its way. */

@@ -36,6 +36,12 @@ export class QueuePanel {
     this.#draw();
   }
 
+  editLast() {
+    this.#open = true;
+    this.#draw();
+    [...this.#parts.queueItems.querySelectorAll("[data-part=edit]")].at(-1)?.click();
+  }
+
   #draw() {
     const shown = this.#open ? this.#items : this.#items.slice(0, SHOWN);
     const offer = this.#offer;

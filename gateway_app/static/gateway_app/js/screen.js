@@ -145,6 +145,10 @@ export class Screen {
     this.draw();
   }
 
+  editQueued() {
+    this.#views.dock.editQueued();
+  }
+
   draftChanged() {
     this.#views.dock.draftChanged();
   }
@@ -198,7 +202,8 @@ export class Screen {
   }
 
   #agentName(state) {
-    return this.#model.models.agentOf(state.session)?.name ?? gettext("Assistant");
+    const session = this.#model.sessions.find(state.sessionId) ?? state.session;
+    return this.#model.models.agentOf(session)?.name ?? gettext("Assistant");
   }
 
   #drawList(current) {
