@@ -116,6 +116,7 @@ function ready(hello) {
   model.models.refresh();
   model.whenBusy = hello.whenBusy ?? ["queue"];
   Object.assign(page.limits, hello.limits);
+  window.dispatchEvent(new Event("reachable"));
   model.feeds.resume();
   model.sessions.refresh();
   if (outbox.next() === null) model.lost = false;

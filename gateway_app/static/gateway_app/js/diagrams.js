@@ -17,7 +17,10 @@ export async function pictureOf(source) {
   if (source.length > LONGEST) return null;
   frame ??= open();
   const opened = frame;
-  if (!(await opened.ready)) return null;
+  if (!(await opened.ready)) {
+    giveUp(opened);
+    return null;
+  }
   last += 1;
   const id = last;
   const answer = new Promise((resolve) => waiting.set(id, resolve));
@@ -52,6 +55,13 @@ function giveUp(opened) {
   for (const resolve of waiting.values()) resolve(null);
   waiting.clear();
 }
+
+/** Diagrams that could not be drawn while the server was away are drawn now. */
+window.addEventListener("reachable", () => {
+  for (const failed of document.querySelectorAll(".diagram > .failed:not([hidden])")) {
+    failed.parentElement.dispatchEvent(new Event("ground"));
+  }
+});
 
 window.addEventListener("message", ({ source, data }) => {
   if (frame === null || source !== frame.element.contentWindow) return;

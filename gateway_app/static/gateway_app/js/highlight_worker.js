@@ -1,23 +1,28 @@
-// Colours code beside the page: {id, code, grammar} in, {id, runs} out; runs is null if it cannot.
+// Colours code beside the page: {id, code, grammar} in, {id, loaded, runs} out. Not loaded: a grammar
+// could not be fetched. Runs are null for code that cannot be coloured.
 
 import highlighter from "../vendor/highlight/core.js";
 import { codeRuns } from "./code_runs.js";
 import { loadGrammar } from "./languages.js";
 
-async function runsOf(code, grammar) {
-  for (const [name, definition] of await loadGrammar(grammar)) {
+self.addEventListener("message", async ({ data: { id, code, grammar } }) => {
+  let definitions;
+  try {
+    definitions = await loadGrammar(grammar);
+  } catch {
+    self.postMessage({ id, loaded: false, runs: null });
+    return;
+  }
+  for (const [name, definition] of definitions) {
     if (!highlighter.getLanguage(name)) highlighter.registerLanguage(name, definition);
   }
-  const result = highlighter.highlight(code, { language: grammar, ignoreIllegals: true });
-  return codeRuns(result._emitter.rootNode);
-}
-
-self.addEventListener("message", async ({ data: { id, code, grammar } }) => {
-  let runs = null;
-  try {
-    runs = await runsOf(code, grammar);
-  } catch {
-    // Without its grammar the code stays as it is, which is readable.
-  }
-  self.postMessage({ id, runs });
+  self.postMessage({ id, loaded: true, runs: runsOf(code, grammar) });
 });
+
+function runsOf(code, language) {
+  try {
+    return codeRuns(highlighter.highlight(code, { language, ignoreIllegals: true })._emitter.rootNode);
+  } catch {
+    return null; // A grammar's own fault: the code stays plain, which is readable.
+  }
+}

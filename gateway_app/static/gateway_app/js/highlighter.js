@@ -1,4 +1,5 @@
-// The page's end of the worker that colours code. It is started by the first code that wants it.
+// The page's end of the worker that colours code. It is started by the first code that wants it; one
+// that could not be loaded is started again when the server can be reached.
 
 import { trustedWorker } from "./trusted.js";
 
@@ -8,21 +9,30 @@ const waiting = new Map();
 
 /** The runs of the code (see code_runs.js); null if it cannot be coloured. */
 export function runsOf(code, grammar) {
-  worker ??= start();
   last += 1;
-  worker.postMessage({ id: last, code, grammar });
-  return new Promise((resolve) => waiting.set(last, resolve));
+  const request = { id: last, code, grammar };
+  const runs = new Promise((resolve) => waiting.set(request.id, { request, resolve }));
+  if (worker === null) start();
+  else worker.postMessage(request);
+  return runs;
 }
 
+/** A worker that is asked for everything that waits. */
 function start() {
-  const started = new Worker(trustedWorker(), { type: "module" });
-  started.addEventListener("message", ({ data: { id, runs } }) => {
-    waiting.get(id)?.(runs);
-    waiting.delete(id);
-  });
-  started.addEventListener("error", () => {
-    for (const resolve of waiting.values()) resolve(null);
-    waiting.clear();
-  });
-  return started;
+  worker = new Worker(trustedWorker(), { type: "module" });
+  worker.addEventListener("message", ({ data }) => (data.loaded ? take(data) : stop()));
+  worker.addEventListener("error", stop);
+  for (const { request } of waiting.values()) worker.postMessage(request);
 }
+
+function take({ id, runs }) {
+  waiting.get(id)?.resolve(runs);
+  waiting.delete(id);
+}
+
+function stop() {
+  worker?.terminate();
+  worker = null;
+}
+
+globalThis.addEventListener?.("reachable", () => worker === null && waiting.size > 0 && start());

@@ -14,6 +14,7 @@ const SETTINGS = Object.freeze({
 
 let loading = null;
 let library = null;
+let waiting = [];
 const drawn = new Map();
 
 /** Draws every formula under `root` in place; at once if the library is there. */
@@ -21,17 +22,25 @@ export function drawMaths(root) {
   const places = [...root.querySelectorAll(".maths")];
   if (places.length === 0) return;
   for (const place of places) place.dir = "ltr";
-  if (library !== null) places.forEach(drawOne);
-  else load().then(() => library && places.forEach(drawOne));
+  if (library !== null) return places.forEach(drawOne);
+  waiting.push(...places);
+  load();
 }
 
-function load() {
-  loading ??= Promise.all([import("../vendor/katex/katex.js"), loadStyles()]).then(
-    () => (library = globalThis.katex),
-    () => (loading = null),
-  );
-  return loading;
+/** Fetches the library, and draws what waits for it. What fails is tried again by the next one. */
+async function load() {
+  loading ??= Promise.all([import("../vendor/katex/katex.js"), loadStyles()]);
+  try {
+    await loading;
+  } catch {
+    loading = null;
+    return;
+  }
+  library = globalThis.katex;
+  waiting.splice(0).forEach(drawOne);
 }
+
+globalThis.addEventListener?.("reachable", () => waiting.length > 0 && load());
 
 function loadStyles() {
   return new Promise((resolve, reject) => {
@@ -39,7 +48,10 @@ function loadStyles() {
     link.rel = "stylesheet";
     link.href = asset("mathsStyles");
     link.onload = resolve;
-    link.onerror = reject;
+    link.onerror = () => {
+      link.remove();
+      reject(new Error("The styles of formulas could not be fetched."));
+    };
     document.head.append(link);
   });
 }

@@ -14,7 +14,9 @@ export class Scroll {
     this.#toEnd = toEnd;
     box.addEventListener("scroll", () => this.#look(), { passive: true });
     toEnd.addEventListener("click", () => this.follow());
-    new ResizeObserver(() => this.#atEnd && this.#jump()).observe(box);
+    // What is drawn later, a formula or a diagram, grows by itself.
+    const grown = new ResizeObserver(() => this.#atEnd && this.#jump());
+    for (const element of [box, box.firstElementChild]) grown.observe(element);
   }
 
   /** Runs `change`, which may add or remove rows, and keeps the reader's place. */

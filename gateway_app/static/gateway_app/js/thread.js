@@ -7,6 +7,7 @@ import { FoldView, NoticeView, OperatorView, UserView, WorkingView } from "./mes
 import { Scroll } from "./scroll.js";
 
 const TICK_MS = 1000;
+const NEAR = { rootMargin: "200% 0px" };
 
 const VIEWS = {
   user: (actions) => new UserView(actions),
@@ -24,6 +25,7 @@ export class Thread {
   #list;
   #scroll;
   #working = null;
+  #near;
 
   /** `actions`: editPending, removePending, retryPending, retryTurn, loadOlder. */
   constructor(parts, actions) {
@@ -35,6 +37,13 @@ export class Thread {
       (seen) => seen.some((entry) => entry.isIntersecting) && actions.loadOlder(),
       { root: parts.thread, rootMargin: "200px 0px 0px 0px" },
     ).observe(parts.older);
+    // What is far out of sight keeps its size, and costs the browser nothing.
+    this.#near = new IntersectionObserver(
+      (seen) => {
+        for (const { target, isIntersecting } of seen) target.classList.toggle("far", !isIntersecting);
+      },
+      { root: parts.thread, ...NEAR },
+    );
     setInterval(() => this.#working?.tick(Date.now()), TICK_MS);
   }
 
@@ -55,6 +64,7 @@ export class Thread {
   #view(item, actions) {
     const view = VIEWS[item.type]?.(actions) ?? new FoldView();
     if (view instanceof WorkingView) this.#working = view;
+    this.#near.observe(view.element);
     return view;
   }
 }
