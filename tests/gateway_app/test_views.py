@@ -2,13 +2,17 @@
 
 import json
 import re
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from gateway_app.config import gateway_config
 from gateway_app.content_policy import DIAGRAM_FRAME_POLICY, PAGE_POLICY, TRUSTED_TYPES_POLICY
+from gateway_app.host import GatewayHost, set_host
+from gateway_app.models import AgentVersion
 from tests.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -103,3 +107,34 @@ def test_it_draws_diagrams_in_a_frame_without_origin_and_network(client: Client)
     assert DIAGRAM_FRAME_POLICY.startswith("sandbox allow-scripts; default-src 'none';")
     assert response.headers["X-Frame-Options"] == "SAMEORIGIN"
     assert client.post("/diagram/").status_code == 405
+
+
+def test_it_can_be_kept_among_a_phones_apps(client: Client) -> None:
+    response = client.get("/manifest.webmanifest")
+    assert response.headers["Content-Type"] == "application/manifest+json"
+    facts = response.json()
+    assert (facts["name"], facts["start_url"], facts["display"]) == ("Hermes", "/", "standalone")
+    assert [icon["type"] for icon in facts["icons"]] == ["image/svg+xml"]
+
+
+@pytest.mark.parametrize(
+    ("site", "own", "told"),
+    [
+        ("local:smollm2", "", True),
+        ("openai:x", "", False),
+        ("openai:x", "local:smollm2", True),
+        ("local:smollm2", "openai:x", False),
+    ],
+)
+def test_it_says_how_to_connect_a_model_only_where_the_embedded_one_answers(
+    client: Client, person: User, site: str, own: str, told: bool
+) -> None:
+    set_host(GatewayHost(replace(gateway_config(), default_model=site)))
+    try:
+        AgentVersion.objects.filter(agent__is_default=True).update(model=own)
+        client.force_login(person)
+        text, _ = page_of(client)
+    finally:
+        set_host(None)
+    assert ("A small model is ready" in text) is told
+    assert ("OPENAI_BASE_URL" in text) is told
