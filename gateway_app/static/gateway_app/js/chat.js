@@ -113,7 +113,6 @@ function ready(hello) {
   if (model.everReady) screen.say(WORDS.back);
   model.everReady = true;
   model.models.agents = hello.agents ?? [];
-  model.models.refresh();
   model.whenBusy = hello.whenBusy ?? ["queue"];
   Object.assign(page.limits, hello.limits);
   window.dispatchEvent(new Event("reachable"));
@@ -121,6 +120,8 @@ function ready(hello) {
   model.sessions.refresh();
   if (outbox.next() === null) model.lost = false;
   model.sender.pump();
+  // Last: it may ask providers, and a socket's commands wait for each other.
+  model.models.refresh();
 }
 
 function feedChanged(sessionId) {

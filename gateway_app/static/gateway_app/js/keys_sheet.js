@@ -4,27 +4,35 @@ import { make } from "./dom.js";
 import { gettext } from "./i18n.js";
 import { SHORTCUTS, keyLabel } from "./keys.js";
 
-const ELSEWHERE = [
-  { keys: "Enter", does: gettext("Send the message") },
-  { keys: "Shift Enter", does: gettext("New line") },
-  { keys: "Esc Esc", does: gettext("Stop the answer") },
-];
-
 export class KeysSheet {
-  #sheet;
+  #parts;
+  #preferences;
 
-  constructor(parts) {
-    this.#sheet = parts.keysSheet;
-    parts.keysList.append(...[...SHORTCUTS, ...ELSEWHERE].map(row));
-    parts.keysClose.addEventListener("click", () => this.#sheet.close());
-    this.#sheet.addEventListener("click", (event) => {
-      if (event.target === this.#sheet) this.#sheet.close();
-    });
+  constructor(parts, preferences) {
+    this.#parts = parts;
+    this.#preferences = preferences;
+    const { keysSheet, keysClose } = parts;
+    keysClose.addEventListener("click", () => keysSheet.close());
+    keysSheet.addEventListener("click", (event) => event.target === keysSheet && keysSheet.close());
   }
 
   open() {
-    if (!this.#sheet.open) this.#sheet.showModal();
+    const { keysSheet, keysList } = this.#parts;
+    const keys = [...SHORTCUTS, ...fieldKeys(this.#preferences.enterSends)];
+    keysList.replaceChildren(...keys.map(row));
+    if (!keysSheet.open) keysSheet.showModal();
   }
+}
+
+/** What the message field does with keys. */
+function fieldKeys(enterSends) {
+  return [
+    { keys: enterSends ? "Enter" : "Shift Enter", does: gettext("Send the message") },
+    { keys: enterSends ? "Shift Enter" : "Enter", does: gettext("New line") },
+    { keys: "Ctrl Enter", does: gettext("Send now, while an answer runs") },
+    { keys: "Up", does: gettext("Edit the last message, from the empty field") },
+    { keys: "Esc Esc", does: gettext("Stop the answer") },
+  ];
 }
 
 /** Every `<kbd data-keys>` of the page says its keys. */

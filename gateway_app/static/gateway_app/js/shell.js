@@ -34,7 +34,7 @@ export class Shell {
     this.#views = {
       menu,
       drawer: new Drawer(parts, storage),
-      sheet: new KeysSheet(parts),
+      sheet: new KeysSheet(parts, model.preferences),
       find: new Find(parts, {
         hasOlder: () => this.#state?.hasMore ?? false,
         loadOlder: () => actions.loadOlder(),
