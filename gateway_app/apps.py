@@ -9,9 +9,10 @@ class GatewayAppConfig(AppConfig):
     verbose_name = "Agents"
 
     def ready(self) -> None:
-        from gateway_app import receivers
+        from gateway_app import receivers, revocation
 
         receivers.connect()
+        revocation.connect()
         post_migrate.connect(_make_first_rows, sender=self)
 
 

@@ -8,7 +8,7 @@ from channels.consumer import AsyncConsumer
 from django.db import DatabaseError
 
 from gateway_app import protocol
-from gateway_app.close_codes import FAULT, LAGGING, TOO_LARGE
+from gateway_app.close_codes import FAULT, LAGGING, POLICY, TOO_LARGE
 from gateway_app.connection import Connection
 from gateway_app.errors import GatewayError
 from gateway_app.host import host
@@ -38,6 +38,7 @@ class GatewayConsumer(AsyncConsumer):
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.scope, self.base_send = scope, send
         self._closed = False
+        self._refusals = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._commands: asyncio.Queue[protocol.AnyCommand] = asyncio.Queue()
         self._connection: Connection | None = None
@@ -58,6 +59,11 @@ class GatewayConsumer(AsyncConsumer):
             await self.base_send({"type": "websocket.close"})
             return
         gateway, user = host(), self.scope["user"]
+        self._place = (user.pk, self.scope.get("address", ""))
+        if not gateway.limits.enter(*self._place):
+            await self.base_send({"type": "websocket.accept", "subprotocol": protocol.PROTOCOL})
+            await self._close(POLICY)
+            return
         outbox = Outbox(self._send_text, gateway.lanes, gateway.config, user.pk)
         self._connection = Connection(
             host=gateway,
@@ -95,6 +101,7 @@ class GatewayConsumer(AsyncConsumer):
         for task in self._tasks:
             task.cancel()
         if self._connection is not None:
+            self._connection.host.limits.leave(*self._place)
             self._connection.host.connections.discard(self._connection)
             self._connection.end()
 
@@ -113,7 +120,9 @@ class GatewayConsumer(AsyncConsumer):
             reply = self._take(connection, protocol.parse(text))
         except FrameError as exc:
             reply = protocol.error(exc.re, exc.code, str(exc))
-        if reply is not None and not connection.outbox.answer(reply):
+        if self._refusals > config.max_refusals:  # it does not wait
+            await self._close(POLICY)
+        elif reply is not None and not connection.outbox.answer(reply):
             await self._close(LAGGING)
 
     def _take(self, connection: Connection, command: protocol.AnyCommand) -> str | None:
@@ -124,14 +133,23 @@ class GatewayConsumer(AsyncConsumer):
             _need_hello(connection, command)
             for session_id, seq in command.acks.items():
                 connection.outbox.acknowledge(session_id, seq)
-        elif self._commands.qsize() >= connection.host.config.max_open_commands:
-            text = "Too many commands are open. Wait for their replies."
+        elif wait_ms := self._must_wait_ms(connection, command):
+            self._refusals += 1
+            text = "Too many commands at once. Wait a little, then send it again."
             return protocol.error(
-                command.id, "rate_limited", text, retryable=True, retryAfterMs=1000
+                command.id, "rate_limited", text, retryable=True, retryAfterMs=wait_ms
             )
         else:
+            self._refusals = 0
             self._commands.put_nowait(command)
         return None
+
+    def _must_wait_ms(self, connection: Connection, command: protocol.AnyCommand) -> int:
+        """How long until the command may come again; 0: it may come now."""
+        if self._commands.qsize() >= connection.host.config.max_open_commands:
+            return 1000
+        sends = isinstance(command, protocol.STARTING)
+        return connection.host.limits.command(connection.user_id, sends=sends)
 
     async def _serve(self) -> None:
         """Runs this socket's commands one after another: sends keep their order."""

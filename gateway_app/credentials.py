@@ -21,6 +21,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from gateway_app.models import ApiToken, LoginLink
+from gateway_app.revocation import announce_revocation
 
 TOKEN_PREFIX: Final = "hms_"
 SHOWN_CHARACTERS: Final = len(TOKEN_PREFIX) + 8
@@ -62,6 +63,7 @@ def create_token(*, user: User, name: str = "", expires_at: datetime | None = No
 def revoke_token(token: ApiToken) -> None:
     """The token opens nothing any more; the first revocation's time stays."""
     ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now())
+    announce_revocation(token.user_id)
 
 
 def live_tokens() -> QuerySet[ApiToken]:

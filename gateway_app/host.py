@@ -15,8 +15,10 @@ from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_log import EventLog
 from gateway_app.event_store import LoggedEvents, read_last_seqs
 from gateway_app.housekeeping import Housekeeping
+from gateway_app.limits import Limits
 from gateway_app.providers.registry import Providers
 from gateway_app.receivers import forget_lists, register_cache, register_lists
+from gateway_app.revocation import forget_watch, register_watch
 from gateway_app.services.recovery import find_leased, release_runs
 from gateway_app.session_news import SessionNews
 from gateway_app.socket_watch import OpenSocket, SocketWatch
@@ -52,6 +54,7 @@ class GatewayHost:
         self.lease_owner = new_lease_owner()
         self.draining = False
         self.connections: set[OpenSocket] = set()
+        self.limits = Limits(config)
         self.lanes = DatabaseLanes(readers=config.reader_threads, postgres=config.postgres_threads)
         self._watch = SocketWatch(self.connections, self.lanes, config)
         self.news = SessionNews(self.connections, self.lanes, config)
@@ -114,6 +117,8 @@ class GatewayHost:
         self.wakeups.start()
         self.news.start(self.wakeups)
         register_lists(self.news)
+        self._loop = asyncio.get_running_loop()
+        register_watch(self)
         self.log.start()
         await self._heartbeat.recover_at_start(leased)
         housekeeping = Housekeeping(self.lanes, self.cache, self.config, self.lease_owner)
@@ -152,6 +157,7 @@ class GatewayHost:
     async def aclose(self) -> None:
         """Everything has ended; database threads last."""
         forget_lists(self.news)
+        forget_watch(self)
         await self.runner.aclose()
         for task in self._tasks:
             task.cancel()
@@ -162,6 +168,12 @@ class GatewayHost:
         await self.providers.aclose()
         await self._presence.aclose()
         await asyncio.to_thread(self.lanes.close)
+
+    def revoke_from_thread(self, user_id: int) -> None:
+        """This person's sockets are checked at once, here and by other processes."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._watch.check_now, user_id)
+            self._loop.call_soon_threadsafe(self.wakeups.tell_revoked, user_id)
 
     async def _poll(self) -> None:
         """Heals lost wake-ups: asks the database how far the watched sessions reach."""

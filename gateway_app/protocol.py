@@ -169,6 +169,9 @@ AnyCommand = (
     | Ping
 )
 
+STARTING: Final = (SessionCreate, MessageSend, MessageEdit, TurnRetry)
+"""Commands that make something that stays, or ask a model."""
+
 LATER: Final = frozenset({"approval.decide", "command.run"})
 """Commands of the protocol that this server does not offer yet."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
+from asgiref.sync import async_to_sync
 from channels.layers import InMemoryChannelLayer, get_channel_layer
 from redis.exceptions import RedisError
 
@@ -38,6 +39,23 @@ class Ears:
     """(user id)"""
     listed: Callable[[UUID], object]
     """(session)"""
+
+
+def send_revoked(user_id: int) -> None:
+    """The one wake-up of a process that has no gateway. Waits for it, not for anybody's answer."""
+    layer: Any = get_channel_layer()
+    if isinstance(layer, InMemoryChannelLayer):
+        return
+
+    async def send() -> None:
+        async with asyncio.timeout(_PATIENCE_S):
+            await layer.group_send(_GROUP, {"type": "hermes.wakeup", "revoked": [user_id]})
+        await layer.flush()
+
+    try:
+        async_to_sync(send)()
+    except (OSError, RedisError):
+        logger.warning("A wake-up could not be sent")
 
 
 class WakeUps:

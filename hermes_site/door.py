@@ -18,6 +18,7 @@ from django.urls import URLPattern, re_path
 
 from gateway_app import credentials
 from gateway_app.credentials import Admission
+from gateway_app.host import host
 from hermes_site import origin
 from hermes_site.types import ASGIApp, Receive, Scope, Send
 
@@ -32,11 +33,15 @@ class Door:
         self.routes: ASGIApp = URLRouter([*routes, anything_else])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        admission = await _admit(scope)
+        address = origin.client_address(scope)
+        # whoever tries too often is not even looked at: so nobody guesses tokens
+        admission = await _admit(scope) if host().limits.knock(address) else None
         if admission is None:
             await refuse(scope, receive, send)
             return
-        visitor = {"user": admission.user, "credential": admission.credential}
+        visitor = {
+            "user": admission.user, "credential": admission.credential, "address": address,
+        }  # fmt: skip
         await self.routes({**scope, **visitor}, receive, send)
 
 

@@ -55,6 +55,19 @@ def is_trusted(scope: Scope) -> bool:
     return origin == own or _is_listed(origin, settings.CSRF_TRUSTED_ORIGINS)
 
 
+def client_address(scope: Scope) -> str:
+    """Where a request comes from: what our own proxy saw, if there is one; "" if nobody knows.
+
+    A proxy is trusted as its X-Forwarded-Proto is; it puts the address it saw last.
+    """
+    if settings.SECURE_PROXY_SSL_HEADER:
+        seen = [value for key, value in scope["headers"] if key == b"x-forwarded-for"]
+        if seen:
+            return str(seen[-1].decode("latin-1").split(",")[-1].strip())
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
 def _scheme(scope: Scope) -> str:
     if settings.SECURE_PROXY_SSL_HEADER:
         name, secure = settings.SECURE_PROXY_SSL_HEADER

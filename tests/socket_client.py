@@ -36,6 +36,8 @@ class SocketClient:
             "user": user,
         }
         self.user = user
+        self.credential: Any = None
+        """Another than a token of its own."""
         self.frames: list[Frame] = []
         self.replies: dict[str, Frame] = {}
         self.closed: int | None = None
@@ -56,7 +58,9 @@ class SocketClient:
 
     async def open(self) -> None:
         """Connects, without a hello."""
-        self.scope["credential"] = await sync_to_async(_credential)(self.user)
+        if self.credential is None:
+            self.credential = await sync_to_async(_credential)(self.user)
+        self.scope["credential"] = self.credential
         application = GatewayConsumer.as_asgi()
         self._task = asyncio.create_task(application(self.scope, self._incoming.get, self._receive))
         await self._incoming.put({"type": "websocket.connect"})

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -15,8 +16,11 @@ from django.urls import re_path
 from django.utils import timezone
 
 from gateway_app import credentials
+from gateway_app.config import GatewayConfig
+from gateway_app.host import GatewayHost, set_host
 from gateway_app.models import ApiToken
 from hermes_site.door import Door
+from hermes_site.origin import client_address
 from tests.factories import UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,6 +49,7 @@ async def knock(
     cookie: str | None = None,
     bearer: str | None = None,
     more: tuple[tuple[bytes, bytes], ...] = (),
+    client: str = "127.0.0.1",
 ) -> str | None:
     """What the room said; None if the door stayed shut."""
     headers = list(more)
@@ -57,6 +62,7 @@ async def knock(
     if bearer is not None:
         headers.append((b"authorization", f"Bearer {bearer}".encode()))
     socket = WebsocketCommunicator(door, path, headers=headers)
+    socket.scope["client"] = [client, 40_000]
     opened, _ = await socket.connect()
     said = await socket.receive_from() if opened else None
     await socket.disconnect()
@@ -240,3 +246,26 @@ async def test_it_stays_shut_to_an_expired_session_and_to_dead_tokens(
     assert await knock(bearer=token) is None
     await change(lambda: ApiToken.objects.update(expires_at=None, revoked_at=timezone.now()))
     assert await knock(bearer=token) is None
+
+
+async def test_it_looks_at_nobody_from_an_address_that_tries_on_and_on(ann: User) -> None:
+    """Case K11: whoever guesses tokens soon finds no door, and others still do."""
+    limited = GatewayHost(replace(GatewayConfig(), connects_burst=3, connects_per_s=0.001))
+    set_host(limited)
+    try:
+        token = await change(lambda: credentials.create_token(user=ann))
+        for guess in range(3):
+            assert await knock(bearer=f"hms_{guess}", client="192.0.2.7") is None
+        assert await knock(bearer=token, client="192.0.2.7") is None
+        assert await knock(bearer=token, client="192.0.2.8") == "ann by token"
+        for _ in range(9):
+            assert await knock(bearer=token) == "ann by token"
+    finally:
+        set_host(None)
+
+
+@pytest.mark.parametrize(("proxied", "address"), [(True, "203.0.113.9"), (False, "192.0.2.7")])
+def test_it_believes_the_proxy_it_has(settings: Any, proxied: bool, address: str) -> None:
+    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if proxied else None
+    forged = (b"x-forwarded-for", b"127.0.0.1, 203.0.113.9")
+    assert client_address({"client": ["192.0.2.7", 1], "headers": [forged]}) == address

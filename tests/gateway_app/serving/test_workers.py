@@ -152,6 +152,22 @@ def test_it_stops_and_edits_from_any_worker(site: Site, model: FakeModelServer) 
     assert served.end() == 0
 
 
+def test_it_closes_sockets_of_a_token_that_a_command_revokes(
+    site: Site, model: FakeModelServer
+) -> None:
+    """The command has no sockets: it wakes those who have."""
+    served = site.start("--workers", "2", **shared(model)).ready()
+    token = site.token()
+    with Tab(served, Authorization=f"Bearer {token}") as tab:
+        open_session(tab)
+        done = site.manage("apitoken", "revoke", token[:12], REDIS_URL=os.environ["REDIS_URL"])
+        assert done.returncode == 0, done.stdout
+        began = time.monotonic()
+        assert tab.close_code() == 4001
+        assert time.monotonic() - began < 5, "long before the next look from time to time"
+    assert served.end() == 0
+
+
 # --- runworker turns ---
 
 
