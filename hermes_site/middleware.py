@@ -1,8 +1,8 @@
-"""What every response gets: a content security policy, and for the API no page as an error."""
+"""What every response gets: a security policy, for the API no page as an error; and no NUL."""
 
 from collections.abc import Callable
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 
 from gateway_app.api.errors import response_of_status
 from gateway_app.content_policy import PAGE_POLICY
@@ -18,6 +18,21 @@ class ContentSecurityPolicyMiddleware:
         response = self.get_response(request)
         response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
         return response
+
+
+class NulMiddleware:
+    """Refuses NUL in the query of a page: no filter means it, and PostgreSQL breaks off at it.
+
+    The API checks its own values.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if "%00" in request.META.get("QUERY_STRING", "") and not request.path.startswith("/api/"):
+            return HttpResponseBadRequest("This address holds a character that none may hold.")
+        return self.get_response(request)
 
 
 class ApiErrorsMiddleware:
