@@ -63,6 +63,7 @@ def test_it_is_used_whole_without_a_mouse(chat: ChatPage, model: FakeModelServer
     chat.page.keyboard.type("Journey renamed")
     press(chat, "Enter")
     expect(chat.page.locator("h1")).to_have_text("Journey renamed")
+    expect(chat.part("titleMenu")).to_be_focused()
     # deleted from the list's menu, and back by Undo
     press(chat, "Shift+Escape")
     expect(chat.field).to_be_focused()

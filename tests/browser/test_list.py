@@ -106,6 +106,30 @@ def test_it_opens_the_menu_by_a_long_press(
     expect(chat.page.get_by_role("menuitem", name="Rename")).to_be_focused()
 
 
+def test_it_brings_the_list_into_sight_for_its_archive(
+    visit: Callable[..., NewPage], served: Served
+) -> None:
+    chat = visit(served.url, viewport={"width": 800, "height": 700})().open()
+    chat.page.keyboard.press("Control+k")
+    chat.page.keyboard.type(">archived")
+    chat.page.keyboard.press("Enter")
+    drawer = chat.page.get_by_role("dialog", name="Conversations")
+    expect(drawer.get_by_role("heading", name="Archived", exact=True)).to_be_visible()
+
+
+def test_it_leaves_the_focus_in_the_field_after_a_row_is_gone(
+    chat: ChatPage, model: FakeModelServer
+) -> None:
+    model.script(Script(tokens=["Yes."]))
+    chat.ask("Deleted from afar")
+    path = chat.wait_opened()
+    chat.page.get_by_role("button", name="New chat").click()
+    expect(chat.bubbles).to_have_count(0)
+    choose(chat, path, "Delete conversation")
+    expect(row_of(chat, path)).to_have_count(0)
+    expect(chat.field).to_be_focused()
+
+
 def test_it_folds_the_list_away_and_remembers_it(chat: ChatPage) -> None:
     chat.page.get_by_role("button", name="Hide conversations").click()
     opener = chat.page.get_by_role("button", name="Show conversations")

@@ -159,6 +159,7 @@ export class Actions {
     const wasOpen = conversation.current === session.id;
     feeds.forget(session.id);
     if (wasOpen) this.startNew();
+    else this.#screen.home(); // the row that had the focus is gone
     this.#screen.offer(named(WORDS.deleted, session), () => this.#restore(session.id, wasOpen));
   }
 

@@ -33,6 +33,11 @@ export class Drawer {
     document.body.classList.toggle("side-folded", this.#wide.matches && folded);
   }
 
+  /** The list is in sight. */
+  reveal() {
+    if (!this.#parts.side.checkVisibility()) this.#open();
+  }
+
   #open() {
     if (!this.#wide.matches) return this.#parts.drawer.showModal();
     this.#storage.setItem("hermes.side", "open");

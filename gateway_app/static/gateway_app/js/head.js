@@ -13,12 +13,14 @@ export class Head {
     parts.titleForm.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#save(actions);
+      this.#giveBack();
     });
     parts.titleField.addEventListener("blur", () => this.#save(actions));
     parts.titleField.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
       event.stopPropagation();
       this.#close();
+      this.#giveBack();
     });
   }
 
@@ -45,6 +47,12 @@ export class Head {
     titleRow.hidden = true;
     titleField.focus();
     titleField.select();
+  }
+
+  /** The focus goes to the button whose menu offers the renaming. */
+  #giveBack() {
+    const { titleMenu, headMore } = this.#parts;
+    (titleMenu.checkVisibility() ? titleMenu : headMore).focus();
   }
 
   #save(actions) {

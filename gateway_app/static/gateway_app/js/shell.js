@@ -126,7 +126,10 @@ export class Shell {
     return paletteCommands(state, {
       newChat: () => this.#newChat(),
       theme: () => this.#toggleTheme(),
-      showArchive: () => sessions.show({ archived: !sessions.archived }),
+      showArchive: () => {
+        this.#views.drawer.reveal();
+        sessions.show({ archived: !sessions.archived });
+      },
       settings: () => this.#views.settings.open(),
       shortcuts: () => this.#views.sheet.open(),
       logOut: () => this.#parts.logOut.requestSubmit(),
