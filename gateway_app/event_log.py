@@ -18,7 +18,7 @@ from gateway_app import events, metrics
 from gateway_app.config import GatewayConfig
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_store import LoggedEvents, RunBatch, find_landed, flush_runs
-from gateway_app.services.turns import RunLease
+from gateway_app.services.starting import RunLease
 from gateway_app.storage import StorageState
 from sessions_app import database as db
 

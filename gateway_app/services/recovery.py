@@ -19,7 +19,7 @@ from gateway_app.services.dead_runs import (
     closing_rows,
     read_dead,
 )
-from gateway_app.services.turns import RunLease
+from gateway_app.services.starting import RunLease
 from gateway_app.shapes import new_message_shape
 from sessions_app import database as db
 from sessions_app.models import BLOCK, Message, Session

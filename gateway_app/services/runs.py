@@ -12,8 +12,8 @@ from gateway_app.cached_agent import SentRecord
 from gateway_app.event_store import LoggedEvents, insert_events
 from gateway_app.models import Turn
 from gateway_app.selectors.queue import queued_sql
+from gateway_app.services.starting import LockedSession, RunLease, start_waiting
 from gateway_app.services.steering import Steered, absorb_steers
-from gateway_app.services.turns import LockedSession, RunLease, start_waiting
 from gateway_app.shapes import new_message_shape
 from sessions_app import database as db
 from sessions_app.errors import RunFenced

@@ -9,7 +9,7 @@ from django.utils import timezone
 from gateway_app import events
 from gateway_app.models import Turn
 from gateway_app.selectors.queue import WAITING, read_queue
-from gateway_app.services.turns import RunLease
+from gateway_app.services.starting import RunLease
 from sessions_app import database as db
 from sessions_app.fields import dump_json
 from sessions_app.models import Session

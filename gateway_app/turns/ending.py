@@ -7,7 +7,7 @@ from typing import Any, Final
 from gateway_app import events
 from gateway_app.agent import Draft
 from gateway_app.services.runs import RunWrite, TurnRecord
-from gateway_app.services.turns import RunLease
+from gateway_app.services.starting import RunLease
 from gateway_app.shapes import cost
 from gateway_app.turns.live_run import LiveRun
 from sessions_app.fields import dump_json

@@ -21,7 +21,7 @@ from gateway_app.profiles import Profiles
 from gateway_app.providers.base import Delta, ModelRequest, Provider, ProviderError, Usage
 from gateway_app.selectors.sessions import read_unannounced
 from gateway_app.services.runs import RunWrite, RunWritten, TurnRecord, read_sent, write_run
-from gateway_app.services.turns import RunLease
+from gateway_app.services.starting import RunLease
 from gateway_app.subscriptions import Hub
 from gateway_app.turns.fallback import ModelChoice
 from sessions_app import database as db

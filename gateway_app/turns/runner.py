@@ -22,7 +22,8 @@ from gateway_app.profiles import Profiles
 from gateway_app.providers.base import ProviderError
 from gateway_app.providers.registry import Providers
 from gateway_app.services.runs import RunWrite, RunWritten
-from gateway_app.services.turns import Accepted, RunLease, accept_turn, start_next_turn
+from gateway_app.services.starting import RunLease
+from gateway_app.services.turns import Accepted, accept_turn, start_next_turn
 from gateway_app.storage import StorageState
 from gateway_app.subscriptions import Hub
 from gateway_app.turns.ending import AWAY, Ending, ending_write, unstored_write

@@ -13,7 +13,7 @@ from gateway_app.services.queue import stop_turn
 from gateway_app.services.recovery import find_orphans, recover_turn, release_runs
 from gateway_app.services.runs import RunWrite, write_run
 from gateway_app.services.sessions import change_session
-from gateway_app.services.turns import RunLease
+from gateway_app.services.starting import RunLease
 from sessions_app.errors import RunFenced
 from sessions_app.models import Message, Session, new_id
 from sessions_app.services import delete_session, end_session, restore_session

@@ -14,7 +14,7 @@ from gateway_app.providers.base import Wire
 from gateway_app.providers.openai_chat import OpenAIChatWire
 from gateway_app.services.prompts import FrozenConfig, read_frozen
 from gateway_app.services.runs import read_sent
-from gateway_app.services.turns import RunLease
+from gateway_app.services.starting import RunLease
 from sessions_app.selectors import read_clock
 from sessions_app.signals import TranscriptCommit, TranscriptRow, transcript_committed
 

@@ -14,7 +14,8 @@ from gateway_app.errors import QueueFull
 from gateway_app.inbound import Inbound
 from gateway_app.models import Turn
 from gateway_app.services.runs import RunWrite, RunWritten, TurnRecord, write_run
-from gateway_app.services.turns import RunLease, accept_turn, start_next_turn
+from gateway_app.services.starting import RunLease
+from gateway_app.services.turns import accept_turn, start_next_turn
 from sessions_app.errors import RunFenced
 from sessions_app.fields import dump_json
 from sessions_app.models import new_id

@@ -13,7 +13,7 @@ from django.db import IntegrityError
 from gateway_app.models import Agent, Event, Turn
 from gateway_app.services.agents import create_agent, save_agent_version
 from gateway_app.services.runs import TurnRecord
-from gateway_app.services.turns import RunLease
+from gateway_app.services.starting import RunLease
 from sessions_app.errors import SessionError
 from sessions_app.fields import dump_json
 from sessions_app.keys import web_key

@@ -16,7 +16,7 @@ from gateway_app.event_store import read_events
 from gateway_app.host import GatewayHost, set_host
 from gateway_app.models import Event, Turn
 from gateway_app.services.runs import RunWrite, write_run
-from gateway_app.services.turns import RunLease
+from gateway_app.services.starting import RunLease
 from sessions_app.errors import RunFenced
 from sessions_app.models import Message
 from tests.fake_model_server import FakeModelServer, Gate, Script
