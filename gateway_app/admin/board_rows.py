@@ -154,7 +154,7 @@ def turn_rows(*, named: bool) -> list[TurnRow]:
     for turn, place in zip(waiting, _places(waiting), strict=True):
         rows.append(_row(turn, cells.value(place), "remove", named=named))
     for turn in reads.read_failed():
-        why = words.ERRORS.get(turn.error_code, turn.error_code)
+        why = gettext(words.ERRORS.get(turn.error_code, turn.error_code))
         rows.append(_row(turn, why, "retry" if turn.retryable else "", named=named))
     return rows
 
@@ -177,7 +177,9 @@ def cache_rows(caches: Sequence[reads.CacheView]) -> list[CacheRow]:
     rows = []
     for one in caches:
         presence, reasons = one.presence, one.reasons.most_common()
-        why = ", ".join(f"{words.REASONS.get(name, name)} {count}" for name, count in reasons)
+        why = ", ".join(
+            f"{gettext(words.REASONS.get(name, name))} {count}" for name, count in reasons
+        )
         evicted = ""
         if presence.evict_done and not one.evicting:
             dropped = presence.evicted

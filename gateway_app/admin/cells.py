@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
 from gateway_app.admin import words
 from gateway_app.admin.words import Word
@@ -147,7 +148,7 @@ def _verdict(name: str, reason: str) -> SafeString:
     marked = mark(words.word_of(words.VERDICTS, name))
     if not reason:
         return marked
-    why = words.REASONS.get(reason, reason)
+    why = gettext(words.REASONS.get(reason, reason))
     return format_html('{} <span class="h-why">{}</span>', marked, why)
 
 
@@ -169,7 +170,7 @@ def verdict(turn: Turn) -> SafeString | str:
 def turn_state(turn: Turn) -> SafeString:
     """Icon + word; a failed turn also says of what, in words."""
     state = mark(words.word_of(words.TURN_STATES, turn.state))
-    return two_lines(state, words.ERRORS.get(turn.error_code, turn.error_code))
+    return two_lines(state, gettext(words.ERRORS.get(turn.error_code, turn.error_code)))
 
 
 BAR_WIDTH: Final = 64

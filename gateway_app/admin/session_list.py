@@ -7,6 +7,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
 from gateway_app.admin import cells, words
 from gateway_app.admin.words import Word
@@ -51,7 +52,7 @@ class StateFilter(admin.SimpleListFilter):
     def lookups(
         self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]
     ) -> list[tuple[str, str]]:
-        return [(value, name) for name, value in words.SESSION_FILTERS.items()]
+        return [(value, gettext(name)) for name, value in words.SESSION_FILTERS.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Session]) -> QuerySet[Session]:
         chosen = self.value()
@@ -127,7 +128,7 @@ def state_cell(session: Session, shown: str) -> SafeString:
         word = Word(f"{line.waiting} queued", "clock")
     elif shown == "Idle" and line.last_state in FAILURES:
         ended = words.TURN_STATES[line.last_state]
-        why = words.ERRORS.get(line.last_error, line.last_error)
+        why = gettext(words.ERRORS.get(line.last_error, line.last_error))
         word = Word(f"{ended.text}: {why}" if why else ended.text, ended.icon, ended.tone)
     return cells.mark(word)
 

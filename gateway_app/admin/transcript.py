@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
 from gateway_app.admin import cells, words
 from gateway_app.admin import transcript_rows as reads
@@ -97,7 +98,7 @@ def _notes(message: Message, sent: Sequence[reads.SentRequest]) -> list[str]:
         told = f"Changed at revision {message.revision}; the agent had sent it at {before}"
         notes.append(told)
     if message.kind == Message.Kind.ASSISTANT and message.finish in words.FINISHES:
-        notes.append(words.FINISHES[message.finish])
+        notes.append(gettext(words.FINISHES[message.finish]))
     if message.feedback:
         notes.append("Liked" if message.feedback > 0 else "Disliked")
     return notes

@@ -9,6 +9,7 @@ from django.db.models.functions import Cast
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
 from gateway_app.admin import cells, words
 from gateway_app.admin.parts import load_parts, plain_text
@@ -25,33 +26,33 @@ class _WordFilter(admin.SimpleListFilter):
     def lookups(
         self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]
     ) -> list[tuple[str, str]]:
-        return list(self.known.items())
+        return [(value, gettext(text)) for value, text in self.known.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
         return queryset.filter(**{str(self.parameter_name): value}) if value else queryset
 
 
-def _texts(known: dict[str, words.Word]) -> dict[str, str]:
-    return {value: word.text for value, word in known.items()}
+def _sources(known: dict[str, words.Word]) -> dict[str, str]:
+    return {value: word.source for value, word in known.items()}
 
 
 class StateFilter(_WordFilter):
     title = "state"
     parameter_name = "state"
-    known = _texts(words.TURN_STATES)
+    known = _sources(words.TURN_STATES)
 
 
 class VerdictFilter(_WordFilter):
     title = "verdict"
     parameter_name = "verdict"
-    known = _texts(words.VERDICTS)
+    known = _sources(words.VERDICTS)
 
 
 class WorstVerdictFilter(_WordFilter):
     title = "worst later verdict"
     parameter_name = "worst_verdict"
-    known = _texts(words.VERDICTS)
+    known = _sources(words.VERDICTS)
 
 
 class ReasonFilter(_WordFilter):

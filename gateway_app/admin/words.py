@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _
+
 from sessions_app.models import Message
 
 
@@ -10,46 +13,51 @@ from sessions_app.models import Message
 class Word:
     """What a person reads for a stored value. `tone` names a colour of admin.css, or is empty."""
 
-    text: str
+    source: str
     icon: str = ""
     tone: str = ""
 
+    @property
+    def text(self) -> str:
+        """The word in the reader's language."""
+        return gettext(self.source)
+
 
 VERDICTS: Final = {
-    "new": Word("New"),
-    "reuse": Word("Warm", "flame", "warm"),
-    "catch_up": Word("Caught up", "list-plus", "catch"),
-    "reload": Word("Loaded again", "history"),
-    "rebuild": Word("Rebuilt", "rotate-cw", "rebuilt"),
-    "refuse": Word("Refused", "ban", "danger"),
+    "new": Word(_("New")),
+    "reuse": Word(_("Warm"), "flame", "warm"),
+    "catch_up": Word(_("Caught up"), "list-plus", "catch"),
+    "reload": Word(_("Loaded again"), "history"),
+    "rebuild": Word(_("Rebuilt"), "rotate-cw", "rebuilt"),
+    "refuse": Word(_("Refused"), "ban", "danger"),
 }
 
 REASONS: Final = {
-    "rewritten": "history edited",
-    "compacted": "older messages summarised",
-    "reconfigured": "the agent changed",
-    "ended": "the session has ended",
-    "deleted": "the session was deleted",
-    "unreadable": "a message cannot be read",
+    "rewritten": _("history edited"),
+    "compacted": _("older messages summarised"),
+    "reconfigured": _("the agent changed"),
+    "ended": _("the session has ended"),
+    "deleted": _("the session was deleted"),
+    "unreadable": _("a message cannot be read"),
 }
 
 TURN_STATES: Final = {
-    "queued": Word("Queued", "clock"),
-    "running": Word("Running", "dot", "live"),
-    "waiting_approval": Word("Waiting for approval", "shield-check", "wait"),
-    "completed": Word("Completed", "check"),
-    "failed": Word("Failed", "triangle-alert", "danger"),
-    "stopped": Word("Stopped", "circle-stop"),
-    "interrupted": Word("Interrupted", "unplug", "danger"),
-    "absorbed": Word("Steered in", "list-end"),
-    "held": Word("Held for an operator", "hand", "catch"),
+    "queued": Word(_("Queued"), "clock"),
+    "running": Word(_("Running"), "dot", "live"),
+    "waiting_approval": Word(_("Waiting for approval"), "shield-check", "wait"),
+    "completed": Word(_("Completed"), "check"),
+    "failed": Word(_("Failed"), "triangle-alert", "danger"),
+    "stopped": Word(_("Stopped"), "circle-stop"),
+    "interrupted": Word(_("Interrupted"), "unplug", "danger"),
+    "absorbed": Word(_("Steered in"), "list-end"),
+    "held": Word(_("Held for an operator"), "hand", "catch"),
 }
 
 SESSION_STATES: Final = {
-    "Running": Word("Running", "dot", "live"),
-    "Idle": Word("Idle", "check"),
-    "Ended": Word("Ended", "archive"),
-    "Deleted": Word("Deleted", "ban", "danger"),
+    "Running": Word(_("Running"), "dot", "live"),
+    "Idle": Word(_("Idle"), "check"),
+    "Ended": Word(_("Ended"), "archive"),
+    "Deleted": Word(_("Deleted"), "ban", "danger"),
 }
 
 SESSION_FILTERS: Final = {
@@ -63,52 +71,52 @@ SESSION_FILTERS: Final = {
 """What the list of sessions can be narrowed to, and how its address says so."""
 
 ERRORS: Final = {
-    "model_unavailable": "model not reachable",
-    "model_auth": "key refused",
-    "model_rate_limited": "rate limit",
-    "model_timeout": "model too slow",
-    "model_refused": "content filter",
-    "model_invalid": "request not understood",
-    "context_full": "context full",
-    "interrupted": "server stopped",
-    "storage": "storage",
-    "limit": "limit reached",
-    "internal": "fault",
+    "model_unavailable": _("model not reachable"),
+    "model_auth": _("key refused"),
+    "model_rate_limited": _("rate limit"),
+    "model_timeout": _("model too slow"),
+    "model_refused": _("content filter"),
+    "model_invalid": _("request not understood"),
+    "context_full": _("context full"),
+    "interrupted": _("server stopped"),
+    "storage": _("storage"),
+    "limit": _("limit reached"),
+    "internal": _("fault"),
 }
 
 KINDS: Final[dict[str, Word]] = {
-    Message.Kind.USER: Word("User", "user"),
-    Message.Kind.ASSISTANT: Word("Assistant", "bot"),
-    Message.Kind.TOOL: Word("Tool result", "wrench"),
-    Message.Kind.OPERATOR: Word("Operator, a person", "headset", "catch"),
-    Message.Kind.SYSTEM: Word("System", "scroll-text"),
-    Message.Kind.NOTICE: Word("Notice", "info"),
-    Message.Kind.SUMMARY: Word("Summary", "fold-vertical"),
-    Message.Kind.NOTE: Word("Private note", "sticky-note", "wait"),
-    Message.Kind.SESSION_META: Word("Session facts", "settings"),
+    Message.Kind.USER: Word(_("User"), "user"),
+    Message.Kind.ASSISTANT: Word(_("Assistant"), "bot"),
+    Message.Kind.TOOL: Word(_("Tool result"), "wrench"),
+    Message.Kind.OPERATOR: Word(_("Operator, a person"), "headset", "catch"),
+    Message.Kind.SYSTEM: Word(_("System"), "scroll-text"),
+    Message.Kind.NOTICE: Word(_("Notice"), "info"),
+    Message.Kind.SUMMARY: Word(_("Summary"), "fold-vertical"),
+    Message.Kind.NOTE: Word(_("Private note"), "sticky-note", "wait"),
+    Message.Kind.SESSION_META: Word(_("Session facts"), "settings"),
 }
 
 MESSAGE_STATES: Final[dict[str, Word]] = {
-    Message.State.ACTIVE: Word("Active", "check"),
-    Message.State.COMPACTED: Word("Compacted", "fold-vertical"),
-    Message.State.SUPERSEDED: Word("Superseded", "replace"),
-    Message.State.BRANCHED: Word("Branched", "git-branch"),
-    Message.State.HIDDEN: Word("Hidden", "eye-off", "danger"),
+    Message.State.ACTIVE: Word(_("Active"), "check"),
+    Message.State.COMPACTED: Word(_("Compacted"), "fold-vertical"),
+    Message.State.SUPERSEDED: Word(_("Superseded"), "replace"),
+    Message.State.BRANCHED: Word(_("Branched"), "git-branch"),
+    Message.State.HIDDEN: Word(_("Hidden"), "eye-off", "danger"),
 }
 
 TOKEN_STATES: Final = {
-    "live": Word("Live", "check", "ok"),
-    "expired": Word("Expired", "clock"),
-    "revoked": Word("Revoked", "ban", "danger"),
+    "live": Word(_("Live"), "check", "ok"),
+    "expired": Word(_("Expired"), "clock"),
+    "revoked": Word(_("Revoked"), "ban", "danger"),
 }
 
 FINISHES: Final = {
-    "length": "Cut by the model's length limit",
-    "content_filter": "Cut by the provider's content filter",
-    "refused": "The model declined",
-    "stopped": "Stopped here",
-    "interrupted": "Interrupted here",
-    "error": "Failed here",
+    "length": _("Cut by the model's length limit"),
+    "content_filter": _("Cut by the provider's content filter"),
+    "refused": _("The model declined"),
+    "stopped": _("Stopped here"),
+    "interrupted": _("Interrupted here"),
+    "error": _("Failed here"),
 }
 """How an answer ended that did not end by itself."""
 
