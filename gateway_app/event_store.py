@@ -1,5 +1,6 @@
 """The event log in the database: append, group flush, read, fold. Sync; knows no loop."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -285,10 +286,7 @@ def fold_run(session_id: UUID, turn_id: UUID) -> int:
         for _, generation, body in rows
         for seq, event in _RAW_ROWS.decode(body)
     ]
-    segments: dict[tuple[int, int], list[LoggedEvent]] = {}
-    for logged in fold_events(events):
-        place = sum(1 for (other,) in others if other < logged.seq)
-        segments.setdefault((place, logged.generation), []).append(logged)
+    segments = _segments(fold_events(events), [seq for (seq,) in others])
     db.execute(
         f"DELETE FROM {_EVENT} WHERE {_OF_TURN} AND NOT folded",
         _of_turn(session_id, turn_id),
@@ -306,3 +304,14 @@ def fold_run(session_id: UUID, turn_id: UUID) -> int:
     ]
     Event.objects.bulk_create(folded)
     return len(rows) - len(folded)
+
+
+def _segments(
+    events: Sequence[LoggedEvent], others: Sequence[int]
+) -> dict[tuple[int, int], list[LoggedEvent]]:
+    """The events of each run between two rows of others, whose seqs are `others`."""
+    segments: dict[tuple[int, int], list[LoggedEvent]] = {}
+    for logged in events:
+        place = bisect_left(others, logged.seq)
+        segments.setdefault((place, logged.generation), []).append(logged)
+    return segments

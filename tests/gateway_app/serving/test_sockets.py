@@ -127,3 +127,29 @@ def test_it_starts_the_gateway_on_the_first_call_under_plain_daphne(site: Site) 
             assert tab.ask("hello", protocol="hermes.v1")["ok"]
         served.end()
     assert not any("Traceback" in line for line in served.said), served.said
+
+
+NONSENSE: list[str | bytes] = [
+    "", " \n", "{", "null", "[" * 100_000, '{"type": "ping", "id": "1", "id": "2", "t": NaN}',
+    '{"type": "ping", "id": "n", "t": 1e999}', '{"type": "no.such", "id": "u"}', b"\x00\xff",
+    '{"type": "message.send", "id": "s", "clientMessageId": "s", "content": "\\ud800"}',
+    '{"type": "message.send", "id": "' + "x" * 1_000_000 + '"}',
+]  # fmt: skip
+
+
+def test_it_answers_nonsense_over_a_real_socket_and_serves_on(site: Site) -> None:
+    served = site.start().ready()
+    token = f"Bearer {site.token()}"
+    with Tab(served, Authorization=token) as witness, Tab(served, Authorization=token) as tab:
+        assert witness.ask("hello", protocol="hermes.v1")["ok"]
+        assert tab.ask("hello", protocol="hermes.v1")["ok"]
+        for frame in NONSENSE:
+            tab.socket.send(frame)
+            reply = tab.until(lambda frame: "re" in frame)
+            assert reply["error"]["code"] == "invalid_frame", frame[:80]
+        tab.socket.send("x" * 1_500_000)
+        assert tab.close_code() == 4009
+        assert witness.ask("ping", t=1)["result"] == {"t": 1}
+    assert served.get("/healthz").status_code == 200
+    assert served.end() == 0
+    assert not any("Traceback" in line for line in served.said), served.said
