@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ from tests.gateway_app.serving.conftest import ROOT, Site
 pytestmark = pytest.mark.fuzz
 
 SECONDS: Final = 30
-"""How long requests are made; the server's watchdog bites after 90."""
+"""How long requests are made."""
 CHECKS: Final = (
     "not_a_server_error", "status_code_conformance", "content_type_conformance",
     "response_schema_conformance", "response_headers_conformance", "ignored_auth",
@@ -26,6 +27,9 @@ CHECKS: Final = (
 def test_it_answers_as_its_document_says(site: Site, tmp_path: Path) -> None:
     with FakeModelServer() as model:
         served = site.start(OPENAI_BASE_URL=model.url, OPENAI_API_KEY="sk-test").ready()
+        served.allow(8 * SECONDS)
+        reader = threading.Thread(target=served.rest)  # its lines would fill the pipe
+        reader.start()
         token = f"Authorization: Bearer {site.token()}"
         made = served.post("/api/v1/sessions", token, {"clientMessageId": "one"})
         session_id = made["session"]["id"]
@@ -43,15 +47,20 @@ def test_it_answers_as_its_document_says(site: Site, tmp_path: Path) -> None:
             [
                 Path(sys.executable).with_name("st"), "--config-file", config, "run",
                 f"{served.url}/api/v1/openapi.json", "--header", token,
-                "--checks", ",".join(CHECKS), "--max-time", str(SECONDS), "--workers", "2",
+                "--checks", ",".join(CHECKS), "--max-time", str(SECONDS), "--workers", "1",
                 "--max-examples", "100", "--no-color", "--request-timeout", "30",
             ],
             cwd=tmp_path, capture_output=True, text=True, check=False,
             env={**os.environ, "PYTHONPATH": str(ROOT),
                  "SCHEMATHESIS_HOOKS": "tests.gateway_app.api.generated_bodies"},
         )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
+        said = done.stdout + done.stderr
+        assert " FAILURES " not in said and "Network Error" not in said, said
+        # Python 3.11's own fault in the generator, where it nests deep: no request was made
+        assert done.returncode == 0 or "AST constructor recursion depth" in said, said
         made_up = re.search(r"(\d+) generated", done.stdout)
         assert made_up and int(made_up[1]) > 100, done.stdout
-        assert served.end() == 0
+        served.process.terminate()
+        reader.join()
+        assert served.process.returncode == 0
     assert not [line for line in served.said if "Traceback" in line]

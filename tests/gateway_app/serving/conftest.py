@@ -65,6 +65,12 @@ class Served:
         self.watchdog = threading.Timer(PATIENCE_S, self.process.kill)
         self.watchdog.start()
 
+    def allow(self, patience_s: float) -> None:
+        """The process is killed only if it lives so long from now."""
+        self.watchdog.cancel()
+        self.watchdog = threading.Timer(patience_s, self.process.kill)
+        self.watchdog.start()
+
     def read_until(self, start: str) -> str:
         """The next line that begins so. Fails if the process ends before."""
         assert self.process.stdout is not None
