@@ -97,3 +97,23 @@ def test_it_would_find_what_nobody_can_read(chat: ChatPage) -> None:
     found = " ".join(findings(chat.page))
     assert "color-contrast" in found
     assert "button-name" in found
+
+
+def test_it_tells_by_borders_what_colours_cannot_where_the_system_chooses_them(
+    visit: Callable[..., NewPage], served: Served, model: FakeModelServer
+) -> None:
+    chat = visit(served.url, forced_colors="active")().open()
+    model.script(Script(tokens=["Yes."]))
+    chat.ask("In few colours")
+    chat.page.keyboard.press("Control+k")
+    border = "e => { const s = getComputedStyle(e); return [s.borderTopWidth, s.borderTopColor] }"
+    ground = chat.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    marked = (
+        ".bubble",
+        ".session-row:has([aria-current])",
+        '.palette-option[aria-selected="true"]',
+    )
+    for selector in marked:
+        width, colour = chat.page.locator(selector).first.evaluate(border)
+        assert width == "1px", selector
+        assert colour != ground, selector

@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 
 from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
 from gateway_app.models import ReadMark
-from gateway_app.selectors.sessions import listed
+from gateway_app.selectors.sessions import list_sessions, listed, read_listed
 from gateway_app.services.sessions import mark_seen
 from sessions_app import services
 from sessions_app.models import Session
 from tests.factories import MessageFactory, SessionFactory, SuperuserFactory, TurnFactory
 from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.socket_client import SocketClient
-from tests.statements import every_statement
+from tests.statements import every_statement, sqlite_plan
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -191,3 +191,18 @@ def test_it_marks_a_session_by_how_its_last_turn_ended(state: str, failed: bool)
     TurnFactory(session=session, state="failed" if not failed else "completed")
     TurnFactory(session=session, state=state)
     assert marks(session)[1] is failed
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="asks SQLite how it does the work")
+def test_it_lists_by_indexes_whatever_a_session_holds() -> None:
+    session = SessionFactory()
+    MessageFactory(session=session)
+    with every_statement() as statements:
+        assert read_listed([session.pk])
+        list_sessions(
+            user_id=session.owner_id, query=None, cursor=None, limit=9, archived=False, pinned=False
+        )
+    assert len(statements.found) == 2
+    plans = [line for one in statements.found for line in sqlite_plan(connection, one)]
+    assert any("message_changed" in line for line in plans), plans
+    assert not [line for line in plans if line.startswith("SCAN")], plans
