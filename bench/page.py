@@ -10,6 +10,7 @@ import json
 import sqlite3
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,7 @@ CODE_BYTES: Final = 400_000
 TOKENS: Final = 2_000
 LINE: Final = "    total = total + measure(row, 17) # the same again\n"
 OPENINGS: Final = 3
+PAGES: Final = 10
 PATIENCE_MS: Final = 120_000
 USAGE: Final = {"prompt_tokens": 9_000, "completion_tokens": 100, "total_tokens": 9_100}
 
@@ -85,25 +87,33 @@ def opening(page: Page, address: str) -> list[Row]:
     ]
 
 
-def settle(chat: ChatPage, model: FakeModelServer) -> None:
-    """
-    The first turn after another writer's thousands of rows announces them all, which is not timed.
-
-    From then on every row stands on the page, which is more than anybody scrolls up to.
-    """
+def settle(chat: ChatPage, model: FakeModelServer) -> list[Row]:
+    """The first turn after another writer's thousands of rows announces them all: not timed."""
+    address = chat.page.url
     model.script(Script(tokens=["Read."], usage=USAGE))
     chat.send("Read them")
+    model.request_sync(1)
+    chat.page.goto("about:blank")
+    chat.page.goto(address)
     expect(chat.answers.last).to_have_text("Read.", timeout=PATIENCE_MS)
+    for _ in range(PAGES):
+        page_up(chat.page)
+    chat.page.get_by_role("button", name="Go to the newest message").click()
+    return []
 
 
-def paging(page: Page, pages: int) -> list[Row]:
+def page_up(page: Page) -> None:
+    before = page.locator(".row").count()
+    page.locator(".thread").evaluate("thread => { thread.scrollTop = 0 }")
+    expect(page.locator(".row")).not_to_have_count(before)
+
+
+def paging(page: Page) -> list[Row]:
     """Up through the conversation, a page of rows at a time."""
     times = []
-    for _ in range(pages):
-        before = page.locator(".row").count()
+    for _ in range(PAGES):
         began = page.evaluate("performance.now()")
-        page.locator(".thread").evaluate("thread => { thread.scrollTop = 0 }")
-        expect(page.locator(".row")).not_to_have_count(before)
+        page_up(page)
         times.append(float(page.evaluate("performance.now()")) - began)
     return [at_most("50 older rows, until they stand there", 500, percentile(times, 0.95), " ms")]
 
@@ -183,12 +193,19 @@ def measure(chromium: str) -> list[Row]:
         chat.ask("Begin")
         path = chat.wait_opened()
         fill(served.database, path.strip("/").rpartition("/")[2].replace("-", ""))
-        found = opening(chat.page, served.url + path)
-        found += paging(chat.page, 10)
-        settle(chat, model)
-        found += streaming(chat, model)
-        found += long_code(chat, model)
-        found += reload(chat, model)
+        stages: list[Callable[[], list[Row]]] = [
+            lambda: opening(chat.page, served.url + path),
+            lambda: paging(chat.page),
+            lambda: settle(chat, model),
+            lambda: streaming(chat, model),
+            lambda: long_code(chat, model),
+            lambda: reload(chat, model),
+        ]
+        found = []
+        for stage in stages:
+            rows_of_stage = stage()
+            sys.stderr.write("".join(f"{row.what}: {row.measured}\n" for row in rows_of_stage))
+            found += rows_of_stage
         browser.close()
     return found
 

@@ -197,3 +197,19 @@ def test_it_asks_for_no_image_that_does_not_carry_its_own_bytes(
     assert link.get_attribute("target") == "_blank"
     assert prose.locator("img").count() == 1
     assert not [url for url in asked if not url.startswith((chat.base_url, "data:"))]
+
+
+def test_it_asks_for_another_answer_to_the_newest_message_only(
+    chat: ChatPage, model: FakeModelServer
+) -> None:
+    model.script(Script(tokens=["First."]), Script(tokens=["Second."]), Script(tokens=["Third."]))
+    chat.ask("One")
+    chat.ask("Two")
+    again = chat.page.get_by_role("button", name="Answer again")
+    expect(again).to_have_count(1)
+    again.click()
+    expect(chat.answers).to_have_text(["First.", "Third."])
+    expect(chat.footers).to_have_count(2)
+    chat.page.reload()
+    expect(chat.answers).to_have_text(["First.", "Third."])
+    assert [text for kind, text in chat.texts() if kind == "user"] == ["One", "Two"]

@@ -3,7 +3,7 @@
 
 import { make } from "./dom.js";
 
-const LINES = 200;
+const LINES = 200; // as in code.css
 const SLICE_MS = 12;
 
 export class CodeText {
@@ -59,6 +59,8 @@ export class CodeText {
       piece.node.appendData(text);
       piece.lines += end.lines;
       piece.length += text.length;
+      // A full piece has a known height: out of sight it need not be laid out.
+      if (piece.lines === LINES) piece.element.classList.add("full");
       start = end.at;
     }
   }

@@ -133,8 +133,7 @@ function reduceCustom(state, event) {
 /** The row takes the place of the step that became it, and its key: nothing is drawn anew. */
 function withMessage(state, event) {
   const message = event.value;
-  const others = state.messages.filter((known) => known.id !== message.id);
-  const next = { ...state, messages: inOrder([...others, message]) };
+  const next = { ...state, messages: withRow(state.messages, message) };
   if (state.run?.turnId !== message.turnId || message.kind !== "assistant") return next;
   const key = message.state === "active" ? keyOfStep(state.run, message) : null;
   const keys = key === null ? state.keys : { ...state.keys, [message.id]: key };
@@ -149,6 +148,14 @@ function withTurn(state, turnId, change) {
 
 function byTurn(turns, list) {
   return { ...turns, ...Object.fromEntries((list ?? []).map((turn) => [turn.turnId, turn])) };
+}
+
+/** In order; a row that comes at the end, as nearly all do, is put there without sorting. */
+function withRow(messages, message) {
+  const last = messages.at(-1);
+  const isNew = !messages.some((known) => known.id === message.id);
+  if (isNew && (last === undefined || last.position < message.position)) return [...messages, message];
+  return inOrder([...messages.filter((known) => known.id !== message.id), message]);
 }
 
 function inOrder(messages) {
