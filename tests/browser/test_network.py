@@ -178,7 +178,7 @@ def test_it_asks_for_a_login_when_the_login_ended(visit: Visit, served: Served) 
     chat = new_page().open()
     chat.page.context.clear_cookies()
     chat.page.reload()
-    chat.page.wait_for_url("**/accounts/login/?next=*")
+    chat.page.wait_for_url("**/accounts/login/?next=**")
 
 
 def test_it_asks_for_a_login_in_the_page_when_the_login_is_taken_away(
@@ -194,7 +194,7 @@ def test_it_asks_for_a_login_in_the_page_when_the_login_is_taken_away(
     expect(chat.part("alert")).to_have_text("Your login has ended.")
     expect(chat.field).to_have_value("Half a thought")
     strip.get_by_role("button", name="Log in").click()
-    chat.page.wait_for_url("**/accounts/login/?next=*")
+    chat.page.wait_for_url("**/accounts/login/?next=**")
 
 
 @pytest.fixture

@@ -288,3 +288,21 @@ test("it follows a message that another tab sent into the session that it opened
   assert.equal(movedTo("new:1", before, JSON.stringify([])), null);
   assert.equal(movedTo("new:1", null, after), null);
 });
+
+test("it leaves a bubble in its place when its own run begins before its echo and its ack", async () => {
+  const at = setUp();
+  let state = { ...emptySession(SESSION), loaded: true };
+  add(at, "a");
+  add(at, "b");
+  at.sender.pump();
+  await settled();
+  const look = () => {
+    const { bubbles, queued } = at.unconfirmed.of(SESSION, state, true);
+    return [bubbles, queued].map((list) => list.map((entry) => entry.clientMessageId));
+  };
+  assert.deepEqual(look(), [["a"], ["b"]]);
+  state = { ...state, run: { turnId: "t", steps: [] } };
+  assert.deepEqual(look(), [["a"], ["b"]]);
+  await answer(at, 0, { turnId: "t", status: "running" });
+  assert.deepEqual(look(), [["a"], ["b"]]);
+});

@@ -11,6 +11,8 @@ const ELSEWHERE_MS = 30_000;
 export class Unconfirmed {
   #outbox;
   #sent = [];
+  /** What was drawn as a bubble stays one: the run that begins next may well be its own. */
+  #bubbles = new Set();
 
   constructor(outbox) {
     this.#outbox = outbox;
@@ -36,14 +38,17 @@ export class Unconfirmed {
     const shown = new Set(state?.messages.map((message) => message.clientMessageId));
     const sent = this.#sent.filter((entry) => entry.conversation === conversation);
     const kept = this.#outbox.of(conversation).filter((entry) => !shown.has(entry.clientMessageId));
-    const waits = (entry) => QUEUED.has(entry.status) || (entry.status === null && state?.run);
+    const stays = (entry) => this.#bubbles.has(entry.clientMessageId);
+    const waits = (entry) =>
+      QUEUED.has(entry.status) || (entry.status === null && state?.run && !stays(entry));
     const bubbles = sent.filter((entry) => !waits(entry));
     const queued = sent.filter(waits);
     let busy = Boolean(state?.run) || (state?.queue.length ?? 0) > 0 || sent.length > 0;
     for (const [at, entry] of kept.entries()) {
       const drawn = { ...entry, connected, place: at + 1 };
-      if (connected && busy && entry.failed === null) queued.push(drawn);
+      if (connected && busy && entry.failed === null && !stays(entry)) queued.push(drawn);
       else bubbles.push(drawn);
+      if (connected && !busy) this.#bubbles.add(entry.clientMessageId);
       busy = busy || entry.failed === null;
     }
     return { bubbles: bubbles.map((entry) => ({ connected: true, place: 1, ...entry })), queued };
