@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, Final
 
+from autobahn.exception import Disconnected
 from daphne.endpoints import build_endpoint_description_strings
 from daphne.ws_protocol import WebSocketProtocol
 from twisted.internet import defer, reactor
@@ -62,6 +63,8 @@ class Socket(WebSocketProtocol):
         limit, self.maxMessagePayloadSize = self.maxMessagePayloadSize, 0
         try:
             super().sendMessage(*args, **options)
+        except Disconnected:  # the client left at this moment; its consumer hears of it next
+            pass
         finally:
             self.maxMessagePayloadSize = limit
 
