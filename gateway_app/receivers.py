@@ -38,6 +38,11 @@ def rebaseline(*, commit: TranscriptCommit, **_: Any) -> None:
         cache.rebaseline(commit)
 
 
+def note_committed(*, commit: TranscriptCommit, **_: Any) -> None:
+    """Rows are news for a list: its owner may not have read them."""
+    note_listed(session_id=commit.session_id)
+
+
 def note_listed(*, session_id: UUID, **_: Any) -> None:
     """In the committing thread: the read follows on the loop."""
     for lists in list(_lists):
@@ -47,4 +52,5 @@ def note_listed(*, session_id: UUID, **_: Any) -> None:
 def connect() -> None:
     """Connects the receivers; called once, when the app is ready."""
     transcript_committed.connect(rebaseline, dispatch_uid="gateway_app.rebaseline")
+    transcript_committed.connect(note_committed, dispatch_uid="gateway_app.note_committed")
     session_listed.connect(note_listed, dispatch_uid="gateway_app.note_listed")

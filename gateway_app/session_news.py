@@ -1,8 +1,8 @@
 """Tells people's lists of conversations what is new in them, whichever of them a socket watches.
 
-News are noticed where they pass anyway: a run's first and last events, a title, a row; and what a
-service says after its commit, in this process or another. They are collected for a moment and read
-together in one statement, so a turn costs its owner's lists two reads at most and a delta none.
+News are noticed where they pass anyway: a run's first and last events, a title; and what a service
+says after its commit, of rows or of the session, in this process or another. They are collected for
+a moment and read together in one statement: a turn costs one read a commit at most, a delta none.
 Any of them may be lost: a client lists its sessions again from time to time.
 """
 
@@ -25,11 +25,7 @@ from gateway_app.wakeups import WakeUps
 logger: Final = logging.getLogger(__name__)
 
 _BATCH: Final = 200
-_TELLING: Final = (
-    b'{"type":"RUN_',
-    b'{"type":"CUSTOM","name":"hermes.title"',
-    b'{"type":"CUSTOM","name":"hermes.message"',
-)
+_TELLING: Final = (b'{"type":"RUN_', b'{"type":"CUSTOM","name":"hermes.title"')
 """How events begin after which a list may show something else."""
 
 

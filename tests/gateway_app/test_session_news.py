@@ -15,6 +15,7 @@ from gateway_app.selectors.sessions import list_sessions, listed, read_listed
 from gateway_app.services.sessions import mark_seen
 from sessions_app import services
 from sessions_app.models import Session
+from sessions_app.transcript import NewMessage
 from tests.factories import MessageFactory, SessionFactory, SuperuserFactory, TurnFactory
 from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.socket_client import SocketClient
@@ -98,6 +99,16 @@ async def test_it_tells_of_what_another_process_or_the_admin_did(
         await client.until(lambda: shows(client, name, title="Elsewhere"))
         await sync_to_async(services.delete_session)(session_id=session.pk)
         await client.until(lambda: gone(client, name))
+
+
+async def test_it_tells_of_a_row_that_somebody_else_wrote(
+    gateway: GatewayHost, owner: User
+) -> None:
+    session = await sync_to_async(SessionFactory)(owner=owner)
+    row = NewMessage(kind="operator", parts='[{"type":"text","text":"From a person"}]')
+    async with SocketClient(owner) as client:
+        await sync_to_async(services.append_messages)(session_id=session.pk, messages=[row])
+        await client.until(lambda: shows(client, str(session.pk), unread=True))
 
 
 async def test_it_tells_nobody_else(
