@@ -2,7 +2,7 @@
 // its fence is closed; then it is coloured, by itself or, if it is long, when somebody asks.
 
 import { CodeText } from "./code_text.js";
-import { clone, copyText, setText } from "./dom.js";
+import { clone, copyText, setIcon, setText } from "./dom.js";
 import { runsOf } from "./highlighter.js";
 import { gettext } from "./i18n.js";
 import { grammarOf, nameOf } from "./languages.js";
@@ -52,7 +52,12 @@ export class CodeBlock {
 
   async #copy() {
     await copyText(this.#text.code);
-    setText(this.#parts.copied, gettext("Copied"));
-    setTimeout(() => setText(this.#parts.copied, gettext("Copy")), COPIED_MS);
+    this.#show("check", gettext("Copied"));
+    setTimeout(() => this.#show("copy", gettext("Copy")), COPIED_MS);
+  }
+
+  #show(icon, word) {
+    setIcon(this.#parts.copyIcon, icon);
+    setText(this.#parts.copied, word);
   }
 }
