@@ -120,7 +120,7 @@ def test_it_speaks_the_language_that_was_chosen(
     chat.page.get_by_role("button", name="Settings and account").click()
     chat.page.get_by_label("Language").select_option("Deutsch")
     chat.page.get_by_role("button", name="Use").click()
-    expect(chat.page.get_by_role("button", name="Neue Unterhaltung")).to_be_visible()
+    expect(chat.page.get_by_role("button", name="Neuer Chat")).to_be_visible()
     expect(chat.page.locator("html")).to_have_attribute("lang", "de")
     expect(chat.part("searchOpen").locator("kbd")).to_have_text("Strg K")
 
