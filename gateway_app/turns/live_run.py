@@ -56,7 +56,8 @@ class LiveRun:
         self.started = monotonic()
         self.draft: Draft | None = None
         self.in_doubt = False
-        """A step broke off with the database: it may have been committed all the same."""
+        """A step broke off with the database, and may have been committed all the same. The run
+        ends nothing then: whoever recovers the turn reads what became of the step."""
         self.profile: Profile | None = None
         self.log = log.open(run, self.lose)
         self._config = run.config
@@ -182,14 +183,8 @@ class LiveRun:
         for message, result in zip(messages[1:], results, strict=True):
             self.log.add(events.tool_result(message.id, result.call_id, result.content))
         self.draft = None  # its rows are written now, whatever stops the agent meanwhile
-        try:
-            await self.write(
-                RunWrite(run=self.run, messages=messages, record=self.record, absorb=True)
-            )
-        except DatabaseError as exc:
-            self.in_doubt = isinstance(exc, db.AWAY)
-            self.draft = draft  # a person saw it: the run's end stores what it can
-            raise
+        step = RunWrite(run=self.run, messages=messages, record=self.record, absorb=True)
+        await self.write(step, draft)
 
     # --- what the runner needs ---
 
@@ -204,21 +199,32 @@ class LiveRun:
             draft.text_open = False
         return closing
 
-    async def write(self, write: RunWrite) -> RunWritten:
+    async def write(self, write: RunWrite, draft: Draft | None = None) -> RunWritten:
         """One transaction of this run, with what its log still has; published after the commit.
 
-        It is not torn by a stop: once it began, it ends, and is published.
+        It is not torn by a stop: once it began, it ends, and is published. When it fails, `draft`
+        is the run's again, whoever still waits: a person saw it.
         """
         await self.settle()
-        self._writing = asyncio.ensure_future(self._write(write))
+        self._writing = asyncio.ensure_future(self._write(write, draft))
         return await asyncio.shield(self._writing)
 
     async def settle(self) -> None:
-        """No transaction of this run is in flight."""
+        """No transaction of this run is in flight; whoever began one was told how it ended."""
         if self._writing is not None:
-            await asyncio.wait([self._writing])
+            await asyncio.wait([self._writing])  # which a cancelled caller does not cancel
+            self._writing.exception()
 
-    async def _write(self, write: RunWrite) -> RunWritten:
+    async def _write(self, write: RunWrite, draft: Draft | None) -> RunWritten:
+        try:
+            return await self._commit(write)
+        except DatabaseError as exc:
+            if draft is not None:
+                self.in_doubt = isinstance(exc, db.AWAY)
+                self.draft = draft
+            raise
+
+    async def _commit(self, write: RunWrite) -> RunWritten:
         await self.log.settle()
         before = self.log.take()
         whole = RunWrite(

@@ -178,7 +178,7 @@ class TurnRunner:
         try:
             ending = await self._ending_of(live)
             await live.settle()
-            if ending is not None:
+            if ending is not None and not live.in_doubt:
                 await self._finish(live, ending)
         except RunFenced:
             logger.info("A run was fenced", extra=_facts(run))
@@ -214,8 +214,6 @@ class TurnRunner:
             return Ending("failed", "storage", str(exc))
         except DatabaseError:
             logger.exception("A run lost the database", extra=_facts(live.run))
-            if live.in_doubt:  # whoever recovers the turn reads what became of the step
-                return None
             return Ending("failed", "storage", AWAY)
         except RunFenced:
             return None

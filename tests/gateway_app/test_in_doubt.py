@@ -3,6 +3,7 @@
 It did, here, or it did not: nothing is logged or stored twice, and nothing is left out.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -27,15 +28,23 @@ LANDED = [True, False]
 
 
 def lose_confirmation(
-    gateway: GatewayHost, monkeypatch: pytest.MonkeyPatch, wanted: Callable[..., Any], landed: bool
+    gateway: GatewayHost,
+    monkeypatch: pytest.MonkeyPatch,
+    wanted: Callable[..., Any],
+    landed: bool,
+    also: Callable[[], None] = lambda: None,
 ) -> list[str]:
-    """The next call of `wanted` breaks off, after or before its commit; notes that it did."""
+    """The next call of `wanted` breaks off, after or before its commit; notes that it did.
+
+    Meanwhile `also` happens, on the event loop.
+    """
     write, lost = gateway.lanes.write, []
 
     def losing(call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         if call is not wanted or lost:
             return write(call, *args, **kwargs)
         lost.append("lost")
+        asyncio.get_running_loop().call_soon(also)
 
         def broken_off() -> None:
             if landed:
@@ -129,3 +138,38 @@ async def test_it_goes_on_from_a_step_in_doubt(
         ("assistant", "I look. "), ("tool", ""), ("assistant", "done"),
     ]  # fmt: skip
     assert await in_database(Turn.objects.filter(runs=2, state="completed").count) == 1
+
+
+@pytest.mark.parametrize("landed", LANDED)
+async def test_it_keeps_what_was_shown_when_a_step_in_doubt_is_stopped(
+    gateway: GatewayHost,
+    model: FakeModelServer,
+    owner: User,
+    monkeypatch: pytest.MonkeyPatch,
+    landed: bool,
+) -> None:
+    """The stop comes while the step is being written: nobody waits for the write any more."""
+    gate = Gate()
+    call = Script(tokens=["I look. "], tool_calls=[ToolCall("a1", "look")], gates={1: gate})
+    model.script(call)
+
+    def stop_all() -> None:
+        for live in gateway.runner.live.values():
+            live.stop("stopped")
+
+    async with SocketClient(owner) as client:
+        sent = await client.say("hello")
+        await client.until(lambda: client.text(sent["turnId"]))
+        lost = lose_confirmation(gateway, monkeypatch, write_run, landed, also=stop_all)
+        gate.release()
+        assert await gateway.runner.wait_idle(10)
+        assert lost == ["lost"]
+        await client.ok("turn.stop", turnId=sent["turnId"])
+        session = Session.objects.filter(pk=sent["sessionId"])
+        await in_database(session.update, lease_expires_at=None)
+        await Heartbeat(gateway.runner, gateway.lanes, gateway.hub, gateway.config).beat()
+        finished = await client.finished(sent["turnId"])
+        await verified(client, sent["sessionId"])
+    assert finished["outcome"] == {"type": "cancelled"}
+    rows = await in_database(answers_of, sent["turnId"])
+    assert rows[0] == ("assistant", "active", "I look. ")
