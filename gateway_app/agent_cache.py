@@ -28,6 +28,8 @@ from gateway_app.cached_agent import (
     Verdict,
     extend_digest,
 )
+from gateway_app.context_window import overfull
+from gateway_app.providers.base import ContextFull
 from sessions_app.selectors import LoadedRows, SessionClock, read_changed, read_clock, read_visible
 from sessions_app.signals import TranscriptCommit, TranscriptRow
 
@@ -48,11 +50,14 @@ class GuardedRequest:
     """The revision the cached agent had before; None: it was not cached."""
     revision: int
     pieces: tuple[str, ...]
-    record: SentRecord
+    record: SentRecord | None
+    """What a cold process needs to know of it; None: it is not to be sent."""
     news: tuple[UUID, ...] = ()
     """Rows that this process had not met before."""
     rewritten_from: int | None = None
     """The first position at which others changed what this process had; None: nowhere."""
+    overfull: ContextFull | None = None
+    """Why it is not to be sent. Then it is no request: the one before stays the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,16 +205,18 @@ class AgentCache:
         block: int | None,
         generation: int,
         last_sent: Callable[[UUID], SentRecord | None],
+        window_tokens: int | None = None,
     ) -> GuardedRequest:
         """The messages of the next request, coherent with the database as it is now.
 
         `block` and `generation` are the run's. `last_sent` reads the stored record of the session's
         last request; it is asked only where this process did not send that request itself.
+        `window_tokens` is what the model's server told of its window.
         Sync; reads on the current thread's connection, in autocommit: one statement when nothing
         moved, two when rows changed. Raises GuardRefused, ConfigChanged.
         """
         try:
-            return self._guarded(session_id, profile, block, generation, last_sent)
+            return self._guarded(session_id, profile, block, generation, last_sent, window_tokens)
         except GuardRefused as exc:
             self._count(Verdict.REFUSE, exc.reason)
             raise
@@ -221,37 +228,45 @@ class AgentCache:
         block: int | None,
         generation: int,
         last_sent: Callable[[UUID], SentRecord | None],
+        window_tokens: int | None,
     ) -> GuardedRequest:
-        agent = self.get(session_id)
-        if agent is None:
-            agent = self._admit(CachedAgent(session_id, profile.wire, profile.signature))
-        cold = agent.baseline[0] < 0  # never loaded: new here, or ConfigChanged came first
-        before = None if cold else agent.baseline[0]
-        if agent.wire is not profile.wire:
-            with agent.lock:
-                agent.wire, agent.baseline = profile.wire, (-1, 0)
-        agent.signature = profile.signature
+        agent, before = self._agent_of(session_id, profile)
+        cold = before is None
         now = self._synchronise(agent, profile)
         agent.forget_sent(now.clock.incarnation)
-        with (
-            agent.lock
-        ):  # a receiver may have advanced it since: the pieces are of its own revision
+        with agent.lock:  # a receiver may have advanced it: the pieces are of its own revision
             pieces, revision = agent.request(block), agent.baseline[0]
         verdict, reason = self._judge(
             agent, pieces, now.loaded, cold=cold, moved=now.moved,
             record=self._record_of_others(agent, generation, last_sent),
         )  # fmt: skip
-        self._count(verdict, reason)
+        refused = overfull(profile, pieces, told=window_tokens)
+        if refused is None:
+            self._count(verdict, reason)
         return GuardedRequest(
             verdict=verdict,
             reason=reason,
             baseline=before,
             revision=revision,
             pieces=pieces,
-            record=agent.mark_sent(pieces, revision, generation),
+            record=None if refused else agent.mark_sent(pieces, revision, generation),
             news=now.news,
             rewritten_from=None if cold else now.rewritten_from,
+            overfull=refused,
         )
+
+    def _agent_of(self, session_id: UUID, profile: Profile) -> tuple[CachedAgent, int | None]:
+        """The session's agent, built as the profile says; the revision it had, None if cold."""
+        agent = self.get(session_id)
+        if agent is None:
+            agent = self._admit(CachedAgent(session_id, profile.wire, profile.signature))
+        # never loaded: new here, or ConfigChanged came first
+        before = None if agent.baseline[0] < 0 else agent.baseline[0]
+        if agent.wire is not profile.wire:
+            with agent.lock:
+                agent.wire, agent.baseline = profile.wire, (-1, 0)
+        agent.signature = profile.signature
+        return agent, before
 
     def _admit(self, agent: CachedAgent) -> CachedAgent:
         with self._lock:

@@ -14,6 +14,7 @@ from gateway_app.errors import GatewayError
 from gateway_app.host import host
 from gateway_app.outbox import Outbox
 from gateway_app.protocol import FrameError
+from gateway_app.slow_commands import SlowCommands
 from gateway_app.socket_commands import COMMANDS
 from sessions_app.errors import SessionEnded, SessionError
 
@@ -41,6 +42,7 @@ class GatewayConsumer(AsyncConsumer):
         self._refusals = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._commands: asyncio.Queue[protocol.AnyCommand] = asyncio.Queue()
+        self._slow = SlowCommands(self._answer, self._report)
         self._connection: Connection | None = None
         try:
             while True:
@@ -100,6 +102,7 @@ class GatewayConsumer(AsyncConsumer):
         self._closed = True
         for task in self._tasks:
             task.cancel()
+        self._slow.end()
         if self._connection is not None:
             self._connection.host.limits.leave(*self._place)
             self._connection.host.connections.discard(self._connection)
@@ -146,20 +149,27 @@ class GatewayConsumer(AsyncConsumer):
 
     def _must_wait_ms(self, connection: Connection, command: protocol.AnyCommand) -> int:
         """How long until the command may come again; 0: it may come now."""
-        if self._commands.qsize() >= connection.host.config.max_open_commands:
+        open_commands = self._commands.qsize() + len(self._slow)
+        if open_commands >= connection.host.config.max_open_commands:
             return 1000
         sends = isinstance(command, protocol.STARTING)
         return connection.host.limits.command(connection.user_id, sends=sends)
 
     async def _serve(self) -> None:
         """Runs this socket's commands one after another: sends keep their order."""
-        connection = self._connection
-        assert connection is not None
         while True:
             command = await self._commands.get()
-            await connection.outbox.idle()
-            if (reply := await self._reply(connection, command)) is not None:
-                connection.outbox.put(reply)
+            if isinstance(command, protocol.SLOW):
+                self._slow.put(command)
+            else:
+                await self._answer(command)
+
+    async def _answer(self, command: protocol.AnyCommand) -> None:
+        connection = self._connection
+        assert connection is not None
+        await connection.outbox.idle()
+        if (reply := await self._reply(connection, command)) is not None:
+            connection.outbox.put(reply)
 
     async def _reply(self, connection: Connection, command: protocol.AnyCommand) -> str | None:
         more: dict[str, Any] = {}

@@ -16,18 +16,21 @@ def tokens_at_least(texts: Iterable[str]) -> int:
     return sum(map(len, texts)) // CHARACTERS_PER_TOKEN
 
 
-def refuse_overfull(profile: Profile, pieces: Iterable[str], *, told: int | None = None) -> None:
-    """Raises ContextFull if the request cannot fit. An unknown window refuses nothing.
+def overfull(
+    profile: Profile, pieces: Iterable[str], *, told: int | None = None
+) -> ContextFull | None:
+    """The error of a request that cannot fit, else None. An unknown window holds everything.
 
     `told` is the window as the model's server tells it.
     """
     window = told or profile.window_tokens
     if window is None:
-        return
+        return None
     prompt = profile.prompt
     tokens = tokens_at_least((prompt.system, prompt.tools, *pieces))
-    if tokens > window:
-        raise ContextFull(
-            f"This conversation has more than {tokens:,} tokens, and the model holds {window:,}."
-            " Your message is kept. Start a new chat, or choose a model that holds more."
-        )
+    if tokens <= window:
+        return None
+    return ContextFull(
+        f"This conversation has more than {tokens:,} tokens, and the model holds {window:,}."
+        " Your message is kept. Start a new chat, or choose a model that holds more."
+    )

@@ -172,6 +172,9 @@ AnyCommand = (
 STARTING: Final = (SessionCreate, MessageSend, MessageEdit, TurnRetry)
 """Commands that make something that stays, or ask a model."""
 
+SLOW: Final = (ModelList,)
+"""Commands that wait for somebody else's server; their replies come when they come."""
+
 LATER: Final = frozenset({"approval.decide", "command.run"})
 """Commands of the protocol that this server does not offer yet."""
 

@@ -44,6 +44,8 @@ class FakeModelServer:
         self.windows: dict[str, int] = {}
         """What the list tells of a model's window."""
         self.models_answer: Script | None = None
+        self.models_held: Gate | None = None
+        """The list is not answered before it is released."""
         self.requests: list[RecordedRequest] = []
         """The requests for answers, in order of arrival."""
         self.model_lists = 0
@@ -122,6 +124,8 @@ class FakeModelServer:
 
     async def _list_models(self, request: web.Request) -> web.StreamResponse:
         self.model_lists += 1
+        if self.models_held is not None:
+            await self.models_held.passed()
         if self.models_answer is not None:
             return refusal(self.models_answer)
         listed = [

@@ -14,7 +14,6 @@ from gateway_app import events
 from gateway_app.agent import Draft, ToolCall, ToolResult
 from gateway_app.agent_cache import AgentCache, ConfigChanged, GuardedRequest
 from gateway_app.cached_agent import Profile, Verdict
-from gateway_app.context_window import refuse_overfull
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_log import EventLog, reasoning_content, text_content
 from gateway_app.profiles import Profiles
@@ -102,6 +101,7 @@ class LiveRun:
                     block=self.run.block,
                     generation=self.run.generation,
                     last_sent=_no_record if self.run.first_turn or choice else read_sent,
+                    window_tokens=provider.window_tokens(profile.model),
                 )
             except ConfigChanged:
                 clock = await self._lanes.read(read_clock, self.run.session_id)
@@ -110,7 +110,8 @@ class LiveRun:
                 continue
             self._remember(guarded, profile)
             await self._announce(guarded)
-            refuse_overfull(profile, guarded.pieces, told=provider.window_tokens(profile.model))
+            if guarded.overfull is not None:
+                raise guarded.overfull
             body = profile.wire.body(
                 model=profile.model,
                 prompt=profile.prompt,
@@ -251,11 +252,12 @@ class LiveRun:
     def _remember(self, guarded: GuardedRequest, profile: Profile) -> None:
         """The first request's verdict and the worst later one, and the last request's record.
 
-        Those of a fallback are its own: what the agent's model was sent stays what it was.
+        Those of a fallback are its own, and what is not sent is no request: what the agent's model
+        was sent stays what it was.
         """
         record = self.record
         record.model = f"{profile.provider}:{profile.model}"
-        if self._choice.index:
+        if self._choice.index or guarded.overfull is not None:
             return
         record.fallback_from = ""  # an earlier run of the turn may have had to fall back
         record.sent = guarded.record

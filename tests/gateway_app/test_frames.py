@@ -200,6 +200,21 @@ async def test_it_takes_only_so_many_commands_at_once(gateway: GatewayHost, owne
         await client.ok("session.list")
 
 
+@pytest.mark.parametrize("tunables", [{"max_open_commands": 3}])
+async def test_it_bounds_the_lists_that_one_socket_waits_for(
+    gateway: GatewayHost, owner: User, model: FakeModelServer
+) -> None:
+    model.models_held = Gate()
+    async with SocketClient(owner) as client:
+        for number in range(3):
+            if number == 2:
+                await client.ok("session.list")  # none of them is in the socket's queue any more
+            await client.send({"id": f"m{number}", "type": "model.list"})
+        assert (await client.refused("model.list"))["code"] == "rate_limited"
+        model.models_held.release()
+        await client.until(lambda: "m2" in client.replies)
+
+
 @pytest.mark.parametrize("tunables", [{"reauthorise_s": 0.0}])
 async def test_it_closes_who_may_no_longer_be_here(gateway: GatewayHost, owner: User) -> None:
     async with SocketClient(owner) as client:

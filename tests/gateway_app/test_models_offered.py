@@ -1,22 +1,25 @@
 """Which models a client learns of, how full one is, and what happens when it is."""
 
+import re
 from typing import Any
+from uuid import UUID
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 
 from gateway_app.cached_agent import Profile
-from gateway_app.context_window import CHARACTERS_PER_TOKEN, refuse_overfull, tokens_at_least
+from gateway_app.context_window import CHARACTERS_PER_TOKEN, overfull, tokens_at_least
 from gateway_app.host import GatewayHost
 from gateway_app.local_model.engine import WINDOW_TOKENS
 from gateway_app.models import Turn
-from gateway_app.providers.base import ContextFull, Prompt, RequestSettings
+from gateway_app.providers.base import Prompt, RequestSettings
 from gateway_app.providers.model_facts import model_facts
 from gateway_app.providers.openai_chat import OpenAIChatWire
 from gateway_app.services.agents import create_agent
-from sessions_app.models import Session
+from sessions_app.models import Message, Session
 from tests.fake_model_server import FakeModelServer, Script
+from tests.gate import Gate
 from tests.model_scripts import ToolCall
 from tests.socket_client import SocketClient
 
@@ -61,6 +64,24 @@ async def test_it_lists_the_default_first_and_the_agents_models(
         hello = await client.ok("hello", protocol="hermes.v1")
         named = {one["slug"]: one["model"] for one in hello["agents"]}
         assert (named["coder"], named["writer"], named["main"]) == ("local:smollm2", "", "")
+
+
+async def test_it_sends_while_a_provider_does_not_list_its_models(
+    gateway: GatewayHost, owner: User, model: FakeModelServer
+) -> None:
+    model.models_held = Gate()
+    async with SocketClient(owner) as client:
+        for name in ("m1", "m2"):
+            await client.send({"id": name, "type": "model.list"})
+        sent = await client.say("Hi")
+        await client.finished(sent["turnId"])
+        assert not {"m1", "m2"} & client.replies.keys()
+        assert model.model_lists == 1
+        model.models_held.release()
+        await client.until(lambda: {"m1", "m2"} <= client.replies.keys())
+        offered = [client.replies[name]["result"] for name in ("m1", "m2")]
+        assert offered[0] == offered[1]
+        assert "openai:fake-1" in {one["id"] for one in offered[0]["models"]}
 
 
 async def test_it_opens_a_session_with_the_model_that_the_first_message_asks_for(
@@ -110,10 +131,10 @@ def profile(window_tokens: int | None) -> Profile:
 def test_it_refuses_what_cannot_fit_and_says_what_to_do() -> None:
     pieces = ["x" * CHARACTERS_PER_TOKEN * 200]
     assert tokens_at_least(pieces) == 200
-    refuse_overfull(profile(None), pieces)
-    refuse_overfull(profile(205), pieces)
-    with pytest.raises(ContextFull, match=r"more than 201 tokens.* holds 150\..*new chat"):
-        refuse_overfull(profile(150), pieces)
+    assert overfull(profile(None), pieces) is None
+    assert overfull(profile(205), pieces) is None
+    refused = str(overfull(profile(150), pieces))
+    assert re.search(r"more than 201 tokens.* holds 150\..*new chat", refused)
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("Would that also hold in winter? " * 50, 351)])
@@ -141,3 +162,27 @@ async def test_it_refuses_before_the_call_what_the_listed_window_cannot_hold(
             "turn.retry", sessionId=first["sessionId"], turnId=sent["turnId"], clientMessageId="r"
         )
         assert (await client.finished(again["turnId"]))["type"] == "RUN_FINISHED"
+
+
+@pytest.mark.parametrize(("cold", "verdict"), [(False, "catch_up"), (True, "reload")])
+async def test_it_takes_no_refused_request_for_the_last_one(
+    gateway: GatewayHost, owner: User, model: FakeModelServer, cold: bool, verdict: str
+) -> None:
+    model.windows = {"fake-1": 500}
+    async with SocketClient(owner) as client:
+        await models(client)
+        first = await client.say("Short enough")
+        await client.finished(first["turnId"])
+        session_id = first["sessionId"]
+        sent = await client.say("x" * CHARACTERS_PER_TOKEN * 501, session_id)
+        assert (await client.finished(sent["turnId"]))["code"] == "context_full"
+        refused = await sync_to_async(Turn.objects.get)(pk=sent["turnId"])
+        assert (refused.verdict, refused.sent_revision) == ("", None)
+        await sync_to_async(Message.objects.filter(turn_id=refused.pk).update)(state="hidden")
+        if cold:
+            assert gateway.cache.evict(UUID(session_id))
+        last = await client.say("Now it fits", session_id)
+        finished = await client.finished(last["turnId"])
+        assert finished["metadata"]["hermes"]["cache"]["verdict"] == verdict
+        requests = [one.json["messages"] for one in model.requests]
+        assert requests[1][: len(requests[0])] == requests[0]
