@@ -23,6 +23,7 @@ CSRF_TRUSTED_ORIGINS = [
     *([f"{_public.scheme}://{_public.netloc}"] if _public.netloc else []),
 ]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = _secure
+SESSION_ENGINE = "hermes_site.web_sessions"
 SESSION_COOKIE_HTTPONLY = True
 SECURE_HSTS_SECONDS = 31_536_000 if _secure else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _secure else None

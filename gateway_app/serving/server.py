@@ -16,6 +16,7 @@ from twisted.internet import defer, reactor
 
 from gateway_app.config import GatewayConfig
 from gateway_app.host import host
+from gateway_app.serving.http_request import take_requests
 
 logger = logging.getLogger(__name__)
 
@@ -117,6 +118,7 @@ class Server(Daphne):
     def _prepare(self) -> None:
         """Runs when the ports are bound and the reactor does not turn yet."""
         self.ws_factory.protocol = Socket
+        take_requests(self.http_factory)
         if self.listener is not None:
             adopted = reactor.adoptStreamPort(
                 self.listener.fileno(), self.listener.family, self.http_factory
