@@ -34,6 +34,8 @@ from sessions_app.selectors import LoadedRows, SessionClock, read_changed, read_
 from sessions_app.signals import TranscriptCommit, TranscriptRow
 
 _TRIES: Final = 5
+MAX_NEWS: Final = 50
+"""More rows than these are not told one by one: clients read the transcript again."""
 
 
 class ConfigChanged(Exception):
@@ -53,9 +55,10 @@ class GuardedRequest:
     record: SentRecord | None
     """What a cold process needs to know of it; None: it is not to be sent."""
     news: tuple[UUID, ...] = ()
-    """Rows that this process had not met before."""
+    """Rows that this process had not met before, if they are few."""
     rewritten_from: int | None = None
-    """The first position at which others changed what this process had; None: nowhere."""
+    """The first position from which clients must read again; None: nowhere. Others changed there
+    what this process had, or wrote too many rows to tell one by one."""
     overfull: ContextFull | None = None
     """Why it is not to be sent. Then it is no request: the one before stays the last one."""
 
@@ -96,12 +99,16 @@ def _starts_with(
 def _patched(
     clock: SessionClock, rows: tuple[TranscriptRow, ...], known: frozenset[UUID]
 ) -> _Synchronised:
-    changed = [row.position for row in rows if row.id in known]
+    news = [row for row in rows if row.id not in known and row.state == "active"]
+    again = [row.position for row in rows if row.id in known]
+    if len(news) > MAX_NEWS:
+        again += [row.position for row in news]
+        news = []
     return _Synchronised(
         clock,
         moved=True,
-        news=tuple(row.id for row in rows if row.id not in known and row.state == "active"),
-        rewritten_from=min(changed, default=None),
+        news=tuple(row.id for row in news),
+        rewritten_from=min(again, default=None),
     )
 
 

@@ -16,6 +16,7 @@ from gateway_app.event_log import EventLog
 from gateway_app.event_store import LoggedEvents, read_last_seqs
 from gateway_app.housekeeping import Housekeeping
 from gateway_app.limits import Limits
+from gateway_app.orders import Order, forget_gateway, register_gateway
 from gateway_app.providers.registry import Providers
 from gateway_app.receivers import forget_lists, register_cache, register_lists
 from gateway_app.revocation import forget_watch, register_watch
@@ -119,6 +120,7 @@ class GatewayHost:
         register_lists(self.news)
         self._loop = asyncio.get_running_loop()
         register_watch(self)
+        register_gateway(self)
         self.log.start()
         await self._heartbeat.recover_at_start(leased)
         housekeeping = Housekeeping(self.lanes, self.cache, self.config, self.lease_owner)
@@ -158,6 +160,7 @@ class GatewayHost:
         """Everything has ended; database threads last."""
         forget_lists(self.news)
         forget_watch(self)
+        forget_gateway(self)
         await self.runner.aclose()
         for task in self._tasks:
             task.cancel()
@@ -174,6 +177,19 @@ class GatewayHost:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._watch.check_now, user_id)
             self._loop.call_soon_threadsafe(self.wakeups.tell_revoked, user_id)
+
+    def obey_from_thread(self, order: Order) -> None:
+        """What an operator ordered in this process is done, here and by other processes."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._obey, order)
+
+    def _obey(self, order: Order) -> None:
+        self.hub.publish(order.logged)
+        if order.stop is not None:
+            self.runner.order_stop(*order.stop)
+        if order.work:
+            self._heartbeat.hurry()
+            self.wakeups.tell_work()
 
     async def _poll(self) -> None:
         """Heals lost wake-ups: asks the database how far the watched sessions reach."""

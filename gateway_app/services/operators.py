@@ -1,7 +1,7 @@
 """An operator's orders about other people's sessions.
 
-Who may give them is the caller's to check: the admin does, by Django's permissions. The log's news
-reach clients by each process's poll.
+Who may give them is the caller's to check: the admin does, by Django's permissions. What was logged
+reaches clients after the commit, by `orders`.
 """
 
 import hashlib
@@ -12,6 +12,7 @@ from django.db import transaction
 from gateway_app import events
 from gateway_app.inbound import Inbound
 from gateway_app.models import Turn
+from gateway_app.orders import Order, give
 from gateway_app.selectors.board import retryable_turns
 from gateway_app.services.queue import Stopped, log_event, stop_locked
 from gateway_app.services.turns import Accepted, accept_turn
@@ -31,13 +32,15 @@ def stop_any_turn(*, turn_id: UUID) -> Stopped:
         if session_id is None:
             raise SessionNotFound("This turn does not exist.")
         _lock_live(session_id)
-        return stop_locked(session_id, turn_id)
+        stopped = stop_locked(session_id, turn_id)
+        give(Order(stopped.logged, stop=stopped.running))
+        return stopped
 
 
 def retry_any_turn(*, turn_id: UUID) -> Accepted:
     """The session's last turn, which failed, waits to be tried again in its owner's name; once.
 
-    Whichever process runs turns starts it within a second. Raises SessionNotFound, SessionBusy,
+    Whichever process runs turns first starts it. Raises SessionNotFound, SessionBusy,
     MessageInvalid.
     """
     turn = retryable_turns().filter(pk=turn_id).select_related("session__owner").first()
@@ -53,7 +56,9 @@ def retry_any_turn(*, turn_id: UUID) -> Accepted:
         when_busy="reject",
         retry_of=turn_id,
     )
-    return accept_turn(inbound=inbound, session_id=turn.session_id, lease_owner="", start=False)
+    accepted = accept_turn(inbound=inbound, session_id=turn.session_id, lease_owner="", start=False)
+    give(Order(accepted.logged, stop=accepted.stopping, work=accepted.startable))
+    return accepted
 
 
 def delete_any_session(*, session_id: UUID) -> None:
@@ -63,7 +68,7 @@ def delete_any_session(*, session_id: UUID) -> None:
     """
     with transaction.atomic(using=db.alias(), savepoint=False):
         revision = _lock_live(session_id)
-        log_event(session_id, events.rewritten(0, revision))
+        give(Order((log_event(session_id, events.rewritten(0, revision)),)))
         transcripts.delete_session(session_id=session_id)
 
 

@@ -219,6 +219,10 @@ class SocketConversation(_Saying):
         """The first text of the answer, once it was shown."""
         return str(await self._client.until(lambda: self._client.text(turn_id)))
 
+    def events(self) -> list[Frame]:
+        """The event frames so far."""
+        return self._client.events(str(self.session_id))
+
     async def stop(self, turn_id: str) -> None:
         await self._client.ok("turn.stop", turnId=turn_id)
 

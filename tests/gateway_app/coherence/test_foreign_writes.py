@@ -11,6 +11,7 @@ import pytest_asyncio
 from django.contrib.auth.models import User
 from django.db import OperationalError
 
+from gateway_app.agent_cache import MAX_NEWS
 from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
 from sessions_app import database as db
@@ -290,6 +291,32 @@ def clock_unreadable(gateway: GatewayHost) -> Iterator[None]:
     finally:
         for future in installed:
             future.result().remove(refuse)
+
+
+@pytest.mark.parametrize("count", [MAX_NEWS - 1, MAX_NEWS])
+async def test_it_tells_few_rows_one_by_one_and_many_at_once(
+    conversation: SocketConversation, count: int
+) -> None:
+    """The next turn's own row is one of the news."""
+    await conversation.say("hello")
+    before = len(conversation.events())
+
+    def append_all() -> int:
+        for number in range(count):
+            raw_append(conversation.session_id, f"raw {number}")
+        rows = Message.objects.filter(session_id=conversation.session_id, turn_id=None)
+        return rows.order_by("position").values_list("position", flat=True)[0]
+
+    first = await in_database(append_all)
+    turn = await conversation.say("again")
+    assert turn.verdict == "catch_up"
+    told = [frame["event"] for frame in conversation.events()[before:]]
+    rows = [one["value"] for one in told if one.get("name") == "hermes.message"]
+    raws = [row for row in rows if row.get("turnId") is None]
+    rewritten = [one["value"]["fromPosition"] for one in told
+                 if one.get("name") == "hermes.rewritten"]  # fmt: skip
+    many = count == MAX_NEWS
+    assert (len(raws), rewritten) == ((0, [first]) if many else (count, []))
 
 
 class TestWithOneReader:
