@@ -17,7 +17,7 @@ SAMPLE = {
 OPEN = {
     "/healthz", "/readyz", "/accounts/login/", "/accounts/logout/", "/login/x/", "/admin/login/",
     "/admin/logout/", "/admin/jsi18n/", "/i18n/language/",
-    "/api/v1/openapi.json", "/manifest.webmanifest",
+    "/api/v1/openapi.json", "/manifest.webmanifest", "/diagram/",
 }  # fmt: skip
 
 
