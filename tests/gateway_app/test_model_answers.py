@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 @sync_to_async
 def rows(session_id: str) -> list[tuple[str, list[Json], str | None]]:
-    """(kind, parts, finish) of the model's rows, in order; how long it thought, if it came to text, is a number."""
+    """(kind, parts, finish) of the model's rows, in order. How long it thought is taken off."""
     found = Message.objects.filter(session_id=session_id).exclude(kind__in=["user", "session_meta"])
     kept = list(found.order_by("position").values_list("kind", "parts", "finish"))
     for part in (part for _, parts, _ in kept for part in parts if part["type"] == "reasoning"):
