@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 from gateway_app.models import Turn
 from gateway_app.services.presence import PresenceReport, renew_presence
 from sessions_app.models import BLOCK, Message, Session
+from tests.browser.violations import watch_violations
 from tests.factories import MessageFactory, SessionFactory, SuperuserFactory, TurnFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -58,13 +59,14 @@ def meanwhile() -> Iterator[Callable[..., Any]]:
 
 
 @pytest.fixture
-def page(session, cookie) -> Iterator[Page]:
+def page(session, cookie, violations) -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path="/usr/bin/chromium", args=["--no-sandbox"]
         )
         context = browser.new_context(viewport={"width": 1280, "height": 800})
         context.add_cookies([cookie])
+        watch_violations(context, violations)
         page = context.new_page()
         faults: list[str] = []
         page.on("pageerror", lambda error: faults.append(str(error)))
