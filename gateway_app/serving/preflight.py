@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError, OutputWrapper
-from django.db import Error, connection
+from django.db import DatabaseError, Error, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from gateway_app import readiness
@@ -129,6 +129,7 @@ def take_database(lock: ServingLock, *, migrate: bool, stdout: OutputWrapper) ->
         raise CommandError(
             f"The database lacks {lacks}. Run `python manage.py migrate`, or start with --migrate."
         )
+    _refuse_read_only()
 
 
 def _lacks() -> str | None:
@@ -146,6 +147,20 @@ def _refuse_newer() -> None:
             f"The database is newer than this version of Hermes (it has {newer[-1]})."
             " Install the version that migrated it, or restore a backup."
         )
+
+
+def _refuse_read_only() -> None:
+    """Something is written, though no row changes: only the database knows what it lets us do."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE django_migrations SET name = name WHERE 1 = 0")
+    except DatabaseError as exc:
+        reason = str(exc).strip().splitlines()[0].rstrip(".")
+        name = connection.settings_dict["NAME"]
+        raise CommandError(
+            f"The database {name} cannot be written: {reason}."
+            " Give it to the user that runs Hermes, with the right to write."
+        ) from exc
 
 
 def check_channel_layer() -> None:

@@ -6,6 +6,7 @@ from django.test import Client
 
 from gateway_app.services.agents import save_agent_version
 from gateway_app.services.presence import PresenceReport, renew_presence
+from tests.browser.hostile import DIAGRAMS, MARKDOWN, MARKUP, MATHS
 from tests.factories import (
     AgentFactory,
     ApiTokenFactory,
@@ -15,6 +16,7 @@ from tests.factories import (
     StaffFactory,
     SuperuserFactory,
     TurnFactory,
+    UserFactory,
 )
 from tests.gateway_app.admin.conftest import logged_in, page_of
 
@@ -28,6 +30,12 @@ PAYLOADS = (
     "<style>*{display:none}</style>",
     "<a href='javascript:alert(1)'>x</a>",
 )
+CORPUS = [
+    text.replace("\0", "")[:80].strip()
+    for text in (*MARKUP.values(), *MARKDOWN.values(), *MATHS.values(), *DIAGRAMS.values())
+]
+"""What the chat is tried with, cut to what the shortest name takes."""
+BATCHES = [CORPUS[at : at + 20] for at in range(0, len(CORPUS), 20)]
 
 pytestmark = pytest.mark.django_db
 
@@ -93,6 +101,32 @@ def test_it_shows_hostile_text_as_text_on_every_page(root_client, pages, hostile
         page = page_of(root_client.get(url))
         assert page.refused == [], url
         assert hostile in page.text, url
+
+
+@pytest.mark.parametrize("batch", BATCHES, ids=range(len(BATCHES)))
+def test_it_shows_the_whole_corpus_as_names_and_as_words(root_client, batch):
+    """Names in the lists; the words of a transcript, a prompt and its changes."""
+    talk, agent = SessionFactory(), AgentFactory(version__system_prompt="\n".join(batch))
+    save_agent_version(agent=agent, model="m", system_prompt="\n".join(reversed(batch)),
+                       temperature=None, max_output_tokens=None, created_by_id=None)  # fmt: skip
+    for at, text in enumerate(batch):
+        user = UserFactory(username=f"{at}{text}")
+        AgentFactory(name=text, slug=f"hostile-{at}")
+        session = SessionFactory(owner=user, title=text, agent=f"hostile-{at}", model=text)
+        TurnFactory(session=session, model=text, state="failed", error_message=text)
+        QueuedTurnFactory(session=session, content=[{"type": "text", "text": text}])
+        ApiTokenFactory(user=user, name=text)
+        parts = [{"type": kind, "text": text} for kind in ("text", "reasoning")]
+        call = {"type": "tool_call", "id": f"{at}", "name": text, "arguments": text}
+        MessageFactory(session=talk, kind="assistant", parts=[*parts, call], author=user)
+    sessions, gateway = "/admin/sessions_app/session/", "/admin/gateway_app/"
+    for url in (sessions, f"{sessions}{talk.pk}/transcript/", f"{gateway}turn/", f"{gateway}agent/",
+                f"{gateway}agent/{agent.pk}/change/", f"{gateway}agent/{agent.pk}/compare/1/2/",
+                f"{gateway}apitoken/", "/admin/board/", "/admin/auth/user/"):  # fmt: skip
+        page = page_of(root_client.get(url))
+        assert page.refused == [], url
+        if "/compare/" not in url:  # what differs is shown in pieces
+            assert [text for text in batch if text not in page.text] == [], url
 
 
 def test_it_shows_hostile_text_in_the_confirmation_of_deleting_many(root_client, hostile):

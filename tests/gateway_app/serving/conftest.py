@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import httpx2
+import psycopg
 import pytest
+from django.db import connection
 from websockets import ConnectionClosed, Subprotocol
 from websockets.sync.client import connect
 
@@ -226,3 +229,18 @@ def site(empty_site: Site, migrated: Path) -> Site:
     empty_site.data_dir.mkdir()
     shutil.copyfile(migrated, empty_site.file)
     return empty_site
+
+
+@pytest.fixture
+def database_url(tmp_path: Path) -> Iterator[str]:
+    """An empty database on the kind of server that this test run uses."""
+    if connection.vendor == "sqlite":
+        yield f"sqlite:///{tmp_path}/own.sqlite3"
+        return
+    url = urlsplit(os.environ["DATABASE_URL"])
+    name = f"hermes_serve_{os.getpid()}"
+    server = urlunsplit(url._replace(path="/postgres"))
+    with psycopg.connect(server, autocommit=True) as postgres:
+        postgres.execute(f"CREATE DATABASE {name}")
+        yield urlunsplit(url._replace(path=f"/{name}"))
+        postgres.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -1,17 +1,13 @@
 """`manage.py serve` as a process: what it prints, what it refuses, how it ends."""
 
-import os
 import re
 import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import httpx2
-import psycopg
 import pytest
 from django.db import connection
 
@@ -96,21 +92,6 @@ def test_it_keeps_migrations_away_while_it_serves(site: Site) -> None:
     assert "Stop `manage.py serve` first" in refused.stdout
     assert served.end() == 0
     assert site.manage("migrate").returncode == 0
-
-
-@pytest.fixture
-def database_url(tmp_path: Path) -> Iterator[str]:
-    """An empty database on the kind of server that this test run uses."""
-    if connection.vendor == "sqlite":
-        yield f"sqlite:///{tmp_path}/own.sqlite3"
-        return
-    url = urlsplit(os.environ["DATABASE_URL"])
-    name = f"hermes_serve_{os.getpid()}"
-    server = urlunsplit(url._replace(path="/postgres"))
-    with psycopg.connect(server, autocommit=True) as postgres:
-        postgres.execute(f"CREATE DATABASE {name}")
-        yield urlunsplit(url._replace(path=f"/{name}"))
-        postgres.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def test_it_lets_one_serve_a_file_when_two_start_together(empty_site: Site) -> None:
