@@ -75,27 +75,32 @@ class MessageLine(_Line, tag="message"):
     feedback: Literal[-1, 0, 1] | None = None
 
 
-class _Text(msgspec.Struct, tag="text", tag_field="type"):
+class _Part(msgspec.Struct, tag_field="type", omit_defaults=True):
+    """Of a part nothing else is kept: no field that nobody checks gets into a transcript."""
+
+
+class _Text(_Part, tag="text"):
     text: str
 
 
-class _Reasoning(msgspec.Struct, tag="reasoning", tag_field="type"):
+class _Reasoning(_Part, tag="reasoning"):
     text: str
     duration_ms: Count | None = msgspec.field(default=None, name="durationMs")
 
 
-class _ToolCall(msgspec.Struct, tag="tool_call", tag_field="type"):
+class _ToolCall(_Part, tag="tool_call"):
     id: str
     name: str
     arguments: str
 
 
-class _ToolResult(msgspec.Struct, tag="tool_result", tag_field="type"):
+class _ToolResult(_Part, tag="tool_result"):
     call_id: str = msgspec.field(name="callId")
     content: str
+    error: bool = False
 
 
-class _Attachment(msgspec.Struct, tag="attachment", tag_field="type"):
+class _Attachment(_Part, tag="attachment"):
     name: str
 
 
@@ -140,10 +145,9 @@ def _check_times(line: AnyLine) -> None:
 
 def _checked_parts(line: MessageLine) -> list[dict[str, Any]]:
     """The parts, which a model can be sent. Files are no part of an export: their names stay."""
-    msgspec.convert(line.parts, _PARTS.get(line.kind, list[_Text]))
-    parts = [
-        {"type": "text", "text": f"[{part['name']}]"} if part["type"] == "attachment" else part
-        for part in line.parts
-    ]
+    found: list[_Part] = msgspec.convert(line.parts, _PARTS.get(line.kind, list[_Text]))
+    parts: list[dict[str, Any]] = msgspec.to_builtins(
+        [_Text(f"[{one.name}]") if isinstance(one, _Attachment) else one for one in found]
+    )
     dump_json(parts)
     return parts

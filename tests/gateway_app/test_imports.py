@@ -177,6 +177,20 @@ def test_it_names_the_line_and_imports_nothing(what: str, file: bytes, line: int
     assert not Session.objects.exists() and not Message.objects.exists()
 
 
+@pytest.mark.parametrize("value", ["1e999", "9" * 4000, "[" * 800 + "]" * 800, '{"\\u0000": 1}'])
+def test_it_keeps_of_a_part_only_what_it_has_checked(value: str) -> None:
+    part = f'{{"x": {value}, "type": "text", "text": "Hi"}}'
+    line = json.dumps(row(parts="PARTS")).replace('"PARTS"', f"[{part}]").encode()
+    [message] = imported(jsonl(HEAD, line), UserFactory()).messages.all()
+    assert message.parts == [{"type": "text", "text": "Hi"}]
+
+
+def test_it_keeps_that_a_tool_failed() -> None:
+    parts = [{"type": "tool_result", "callId": "1", "content": "no", "error": True}]
+    [message] = imported(jsonl(HEAD, row(kind="tool", parts=parts)), UserFactory()).messages.all()
+    assert message.parts == parts
+
+
 def test_it_takes_an_unknown_agent_for_the_default_one() -> None:
     head = HEAD | {"agent": "theirs", "model": "nonsense", "title": "a\nb\ud800\x00" + "c" * 300}
     with pytest.raises(ImportRefused, match="Line 1"):
