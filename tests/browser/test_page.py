@@ -326,7 +326,7 @@ def test_it_is_reached_by_keyboard_in_the_order_of_the_page(
     chat.wait_connected()
     expect(chat.footers).to_have_count(1)
     focused = []
-    for _ in range(200):  # from the field once round the page, and on to its end
+    for _ in range(2000):  # once round the page, past every conversation that other tests opened
         chat.page.keyboard.press("Tab")
         focused.append(chat.page.evaluate(NAME_OF_FOCUSED))
         if focused[-1] == "Message":

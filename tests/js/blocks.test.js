@@ -116,3 +116,17 @@ test("it starts anew when the text is another one", () => {
   stream.update("One.\n\nTwo.\n\nThree.\n\nFour.");
   assert.deepEqual(plain(stream.update("Other.")), whole("Other."));
 });
+
+test("it gives lists and tables in parts, and those that stand there already stay the same", () => {
+  const text = "| a | b |\n|-|-|\n| 1 | 2 |\n| 3 | 4 |\n\n3. three\n   - under\n4. four\n\nEnd";
+  const [table, list, end] = new BlockStream(markdown).update(text);
+  assert.equal(table.parts.length, 2);
+  assert.match(table.frame[0], /<table>[^]*<tbody>/);
+  assert.equal(list.parts.length, 2);
+  assert.match(list.frame[0], /^<ol start="3">/);
+  assert.match(list.parts[0], /under/);
+  assert.equal(end.parts, undefined);
+  const more = new BlockStream(markdown).update("3. three\n   - under\n4. four, and more\n5. five")[0];
+  assert.equal(more.parts[0], list.parts[0]);
+  assert.deepEqual(more.frame, list.frame);
+});

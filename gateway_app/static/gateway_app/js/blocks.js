@@ -3,10 +3,16 @@
 // grows with what is new and with the last block, not with the text; an open fence costs only what
 // is new.
 //
-// A block is {html}, or {code, language, closed} for a fence at the top level.
+// A block is {html}, or {code, language, closed} for a fence at the top level. A list and a table are
+// {html, frame: [before, after], parts}: `parts` are its items or rows, and html is all of it joined.
 
 import { OpenFence } from "./fence.js";
 
+const BODIES = {
+  bullet_list_open: "bullet_list_open",
+  ordered_list_open: "ordered_list_open",
+  table_open: "tbody_open",
+};
 const MATHS_OPENER = /^\s*(?:\$\$|\\\[)/;
 
 export class BlockStream {
@@ -92,9 +98,25 @@ export class BlockStream {
         const language = first.info.trim().split(/\s+/)[0];
         return { line, end, code: first.content, language, closed: isClosed(first.content, end - line) };
       }
-      return { line, end, html: this.#md.renderer.render(tokens, this.#md.options, env) };
+      const render = (some) => this.#md.renderer.render(some, this.#md.options, env);
+      return { line, end, ...(framed(tokens, render) ?? { html: render(tokens) }) };
     });
   }
+}
+
+/** A list or a table in its parts; null for other tokens, and for a table without rows. */
+function framed(tokens, render) {
+  const body = tokens.findIndex(({ type }) => type === BODIES[tokens[0].type]);
+  if (body < 0) return null;
+  const { level } = tokens[body];
+  const starts = [];
+  let end = body + 1;
+  for (; tokens[end].level > level; end += 1) {
+    if (tokens[end].level === level + 1 && tokens[end].nesting === 1) starts.push(end);
+  }
+  const parts = starts.map((at, number) => render(tokens.slice(at, starts[number + 1] ?? end)));
+  const frame = [render(tokens.slice(0, body + 1)), render(tokens.slice(end))];
+  return { html: `${frame[0]}${parts.join("")}${frame[1]}`, frame, parts };
 }
 
 /** A fence with `lines` lines, its own two among them, if it has both. */

@@ -33,6 +33,7 @@ export class CodeBlock {
     const wanted = this.#grammar !== null && this.#coloured !== code;
     this.#parts.colour.hidden = !wanted || code.length <= AT_ONCE;
     if (wanted && code.length <= AT_ONCE) this.#colour();
+    return true;
   }
 
   async #colour() {

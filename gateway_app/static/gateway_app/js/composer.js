@@ -7,6 +7,8 @@ import { sendWord } from "./send_ways.js";
 
 const GROWS_TO = 0.4;
 const LONG = 20_000;
+/** The browser fits the field by itself, without a layout of the page for each key. */
+const FITS_ITSELF = CSS.supports("field-sizing", "content");
 const WITH_WORD = new Set(["queue", "save"]);
 
 export class Composer {
@@ -149,6 +151,7 @@ export class Composer {
   /** As tall as its text, up to a part of the page; upwards, for it is docked to the end. */
   #fit() {
     const { text } = this.#parts;
+    if (FITS_ITSELF) return;
     const limit = Math.round(window.innerHeight * GROWS_TO);
     // Measuring a long text costs its whole layout, and it is taller than the limit anyway.
     text.style.blockSize = text.value.length > LONG ? `${limit}px` : "auto";

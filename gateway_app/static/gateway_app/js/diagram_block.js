@@ -21,9 +21,10 @@ export class DiagramBlock {
 
   update(block) {
     this.#code.update(block);
-    if (!block.closed || block.code === this.#source) return;
+    if (!block.closed || block.code === this.#source) return true;
     this.#source = block.code;
     this.#draw();
+    return true;
   }
 
   async #draw() {

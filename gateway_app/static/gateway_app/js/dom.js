@@ -53,8 +53,10 @@ export function bdi(text) {
  * that stays is not touched, so focus, selection and open details survive.
  */
 export function placeInOrder(parent, nodes) {
+  const { children } = parent;
+  if (nodes.length === children.length && nodes.every((node, at) => node === children[at])) return;
   const wanted = new Set(nodes);
-  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  for (const child of [...children]) if (!wanted.has(child)) child.remove();
   let at = parent.firstElementChild;
   for (const node of nodes) {
     if (node === at) at = at.nextElementSibling;

@@ -3,6 +3,9 @@
 import { language } from "./i18n.js";
 
 const DAY_MS = 86_400_000;
+const CLOCK = { hour: "2-digit", minute: "2-digit" };
+const FULL = { dateStyle: "full", timeStyle: "short" };
+const formatters = new Map();
 
 /** The number with its separators, and exactly so many digits behind the point. */
 export function formatNumber(value, digits = 0) {
@@ -43,11 +46,19 @@ export function percent(part, whole) {
 }
 
 export function clockTime(iso) {
-  return new Date(iso).toLocaleTimeString(language, { hour: "2-digit", minute: "2-digit" });
+  return timeWords(iso, CLOCK);
 }
 
 export function fullTime(iso) {
-  return new Date(iso).toLocaleString(language, { dateStyle: "full", timeStyle: "short" });
+  return timeWords(iso, FULL);
+}
+
+/** A formatter is made once for each way and language: it costs far more than what it formats. */
+function timeWords(iso, way) {
+  const key = `${language} ${Object.keys(way)}`;
+  if (!formatters.has(key)) formatters.set(key, new Intl.DateTimeFormat(language, way));
+  const time = new Date(iso);
+  return Number.isNaN(time.getTime()) ? "" : formatters.get(key).format(time);
 }
 
 export function countWords(text) {

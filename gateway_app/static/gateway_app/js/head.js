@@ -37,7 +37,8 @@ export class Head {
     setText(who, whoWords(head));
     for (const part of [titleMenu, headShare, headFind, headMore]) part.hidden = head.session === null;
     element.classList.toggle("running", head.running);
-    document.title = head.sessionId === null ? "Hermes" : `${head.title} · Hermes`;
+    const pageTitle = head.sessionId === null ? "Hermes" : `${head.title} · Hermes`;
+    if (document.title !== pageTitle) document.title = pageTitle;
   }
 
   startRename() {

@@ -3,26 +3,49 @@
 import { BlockStream } from "./blocks.js";
 import { CodeBlock } from "./code_block.js";
 import { DiagramBlock } from "./diagram_block.js";
-import { icon, make } from "./dom.js";
-import { gettext } from "./i18n.js";
+import { make } from "./dom.js";
 import { markdown } from "./markdown.js";
-import { drawMaths } from "./maths.js";
-import { sanitise } from "./sanitise.js";
+import { markup } from "./markup.js";
+import { RowsBlock } from "./rows_block.js";
 
-const DIRECTED = "p, ul, ol, li, h3, h4, h5, h6, blockquote, table";
+const COSTLY_MS = 8;
+const REST = 4;
 
 export class Prose {
   #stream = new BlockStream(markdown);
   #drawn = [];
   #text = null;
   #live = null;
+  #restsUntil = 0;
+  #timer = null;
   element = make("div", "prose");
 
+  /**
+   * Shows the text. A last block so long that drawing it again costs a noticeable time is drawn
+   * less often, so that most of the time is left to whoever types; what is complete is drawn at once.
+   */
   update(text, live) {
     if (text === this.#text && live === this.#live) return;
     this.#text = text;
     this.#live = live;
-    this.#draw(live ? this.#stream.update(text) : this.#stream.settle(text));
+    if (live && this.#timer !== null) return;
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    const rest = live ? this.#restsUntil - performance.now() : 0;
+    if (rest > 0) this.#timer = setTimeout(() => this.#wake(), rest);
+    else this.#show();
+  }
+
+  #wake() {
+    this.#timer = null;
+    this.#show();
+  }
+
+  #show() {
+    const began = performance.now();
+    this.#draw(this.#live ? this.#stream.update(this.#text) : this.#stream.settle(this.#text));
+    const ended = performance.now();
+    this.#restsUntil = ended - began > COSTLY_MS ? ended + REST * (ended - began) : 0;
   }
 
   #draw(blocks) {
@@ -31,12 +54,9 @@ export class Prose {
       const drawn = this.#drawn[at];
       if (drawn?.block === block) return;
       const View = viewOf(block);
-      if (View !== null && drawn?.code instanceof View) {
-        drawn.code.update(block);
+      if (View !== null && drawn?.view instanceof View && drawn.view.update(block)) {
         drawn.block = block;
-        return;
-      }
-      this.#replace(at, block);
+      } else this.#replace(at, block);
     });
   }
 
@@ -53,44 +73,17 @@ export class Prose {
   }
 }
 
-/** What draws a fence; null for a block that is no fence. */
-function viewOf({ code, language }) {
+/** What draws a block that grows in place; null for one that is drawn as a whole. */
+function viewOf({ code, language, parts }) {
+  if (parts !== undefined) return RowsBlock;
   if (code === undefined) return null;
   return language.toLowerCase() === "mermaid" ? DiagramBlock : CodeBlock;
 }
 
 function draw(block) {
   const View = viewOf(block);
-  if (View !== null) {
-    const code = new View();
-    code.update(block);
-    return { block, code, nodes: [code.element] };
-  }
-  const fragment = sanitise(block.html);
-  for (const element of fragment.querySelectorAll(DIRECTED)) element.dir = "auto";
-  for (const cell of fragment.querySelectorAll("th, td")) isolate(cell);
-  for (const table of fragment.querySelectorAll("table")) box(table, gettext("Table"));
-  for (const pre of fragment.querySelectorAll("pre")) box(pre, gettext("Code")).dir = "ltr";
-  for (const code of fragment.querySelectorAll("code")) code.dir = "ltr";
-  for (const link of fragment.querySelectorAll(".image-link")) link.prepend(icon("image", true));
-  drawMaths(fragment);
-  return { block, code: null, nodes: [...fragment.children] };
-}
-
-/** A cell's words have a direction of their own; its side is the table's. */
-function isolate(cell) {
-  const words = make("bdi");
-  words.append(...cell.childNodes);
-  cell.append(words);
-}
-
-/** What may be wider than the page scrolls inside a box of its own, by keyboard too. */
-function box(element, name) {
-  const scroller = make("div", "scroller");
-  scroller.tabIndex = 0;
-  scroller.setAttribute("role", "region");
-  scroller.setAttribute("aria-label", name);
-  element.replaceWith(scroller);
-  scroller.append(element);
-  return scroller;
+  if (View === null) return { block, view: null, nodes: [...markup(block.html).children] };
+  const view = new View();
+  view.update(block);
+  return { block, view, nodes: [view.element] };
 }

@@ -15,6 +15,7 @@ const NONE_ARCHIVED = gettext(
 export class Sidebar {
   #parts;
   #list;
+  #shown = [];
 
   /** `actions`: open(sessionId), menu(button, session), rename(sessionId, title), loadMore(),
    *  showArchived(bool). */
@@ -36,7 +37,15 @@ export class Sidebar {
     ).observe(parts.moreSessions);
   }
 
-  show({ sessions, archived, hasArchived, loaded, current, hasMore }) {
+  /** The same list on the same day is drawn once, however often the conversation is. */
+  show(list) {
+    const shown = [...Object.values(list), new Date().toDateString()];
+    if (shown.every((one, at) => one === this.#shown[at])) return;
+    this.#shown = shown;
+    this.#draw(list);
+  }
+
+  #draw({ sessions, archived, hasArchived, loaded, current, hasMore }) {
     const groups = grouped(sessions, new Date()).map((group) => ({
       ...group,
       type: "group",

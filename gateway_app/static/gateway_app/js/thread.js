@@ -31,11 +31,11 @@ export class Thread {
   constructor(parts, actions) {
     this.#parts = parts;
     this.#list = new KeyedList(parts.items, (item) => this.#view(item, actions));
-    this.#scroll = new Scroll(parts.thread, parts.toEnd);
+    this.#scroll = new Scroll(parts.thread, parts.items, parts.toEnd);
     parts.older.addEventListener("click", () => actions.loadOlder());
     new IntersectionObserver(
       (seen) => seen.some((entry) => entry.isIntersecting) && actions.loadOlder(),
-      { root: parts.thread, rootMargin: "200px 0px 0px 0px" },
+      { root: parts.thread, rootMargin: "150% 0px 0px 0px" },
     ).observe(parts.older);
     // What is far out of sight keeps its size, and costs the browser nothing.
     this.#near = new IntersectionObserver(
@@ -49,11 +49,9 @@ export class Thread {
 
   /** Shows these items, and nothing else. */
   show({ items, hasMore, loading }) {
-    this.#scroll.keeping(() => {
-      this.#parts.older.hidden = !hasMore;
-      this.#parts.loading.hidden = !loading;
-      this.#list.update(items);
-    });
+    this.#parts.older.hidden = !hasMore;
+    this.#parts.loading.hidden = !loading;
+    this.#list.update(items);
   }
 
   /** Another conversation, or a message of one's own: the end is what matters. */
