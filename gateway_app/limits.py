@@ -69,7 +69,11 @@ class Limits:
 
     def command(self, user_id: int, *, sends: bool) -> int:
         """Milliseconds until this person may give a command, or one that starts a turn; 0: now."""
-        return self._commands.take(user_id) or (self._sends.take(user_id) if sends else 0)
+        return self._commands.take(user_id) or (self.start(user_id) if sends else 0)
+
+    def start(self, user_id: int) -> int:
+        """Milliseconds until this person may make a session or a turn; 0: now."""
+        return self._sends.take(user_id)
 
 
 def is_loopback(address: str) -> bool:

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from pydantic import Field
 
 from gateway_app import protocol
+from gateway_app.api.callers import caller_of
 from gateway_app.api.errors import ApiError
 from gateway_app.services.busy import POLICIES
 
@@ -19,8 +20,10 @@ _JSON: Final = "application/json"
 def read_command(request: HttpRequest, kind: type[C], *, optional: bool = False, **ids: UUID) -> C:
     """The body as a command about `ids`. Raises ApiError with a sentence that names what is wrong.
 
-    `optional`: without a body, everything has its default.
+    `optional`: without a body, everything has its default. What makes something that stays counts.
     """
+    if kind in protocol.STARTING:
+        caller_of(request).check_start()
     given: dict[str, Any] = {}
     if request.body or not optional:
         given = _object(request)

@@ -11,7 +11,7 @@ from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
 from gateway_app import credentials
-from gateway_app.api.errors import ApiError
+from gateway_app.api.errors import ApiError, TooMuch
 from gateway_app.host import GatewayHost, host
 
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -35,16 +35,25 @@ class HttpCaller:
     def unwatch(self, session_id: UUID) -> None:
         """A request watches nothing."""
 
+    def check_start(self) -> None:
+        """Raises TooMuch for a session or a turn above this person's share."""
+        if wait_ms := self.host.limits.start(self.user_id):
+            raise TooMuch(wait_ms)
+
 
 class Authentication(AuthBase):
-    """Puts an HttpCaller into `request.auth`. Raises ApiError: unauthenticated, forbidden."""
+    """Puts an HttpCaller into `request.auth`. Raises ApiError: unauthenticated, forbidden,
+    rate_limited."""
 
     openapi_type = "http"
     openapi_scheme = "bearer"
 
     async def __call__(self, request: HttpRequest) -> HttpCaller:
         user = await sync_to_async(admit)(request)
-        return HttpCaller(host(), user)
+        caller = HttpCaller(host(), user)
+        if wait_ms := caller.host.limits.command(caller.user_id, sends=False):
+            raise TooMuch(wait_ms)
+        return caller
 
 
 def admit(request: HttpRequest) -> User:

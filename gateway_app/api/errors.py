@@ -5,6 +5,7 @@ Codes are those of the websocket; a status says the same to whoever knows no cod
 
 import logging
 from collections.abc import Callable, Mapping
+from math import ceil
 from typing import Any, Final
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
@@ -54,9 +55,20 @@ RETRY_AFTER_S: Final = 2
 class ApiError(Exception):
     """A refusal of this door itself."""
 
+    wait_ms: int | None = None
+    """When it may be asked again."""
+
     def __init__(self, code: str, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.code, self.status = code, status or STATUSES[code]
+
+
+class TooMuch(ApiError):
+    """Somebody asks more than their share."""
+
+    def __init__(self, wait_ms: int) -> None:
+        super().__init__("rate_limited", "Too much at once. Wait a little, then send it again.")
+        self.wait_ms = wait_ms
 
 
 def error_response(
@@ -77,7 +89,10 @@ def response_of_status(status: int) -> HttpResponse:
 
 
 def _api_error(request: HttpRequest, exc: ApiError) -> HttpResponse:
-    return error_response(exc.code, str(exc), status=exc.status)
+    answer = error_response(exc.code, str(exc), status=exc.status)
+    if exc.wait_ms is not None:
+        answer.headers["Retry-After"] = str(ceil(exc.wait_ms / 1000))
+    return answer
 
 
 def _session_error(request: HttpRequest, exc: SessionError) -> HttpResponse:

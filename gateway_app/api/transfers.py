@@ -67,6 +67,7 @@ async def import_session(request: HttpRequest) -> HttpResponse:
     caller = caller_of(request)
     if request.content_type not in _JSONL:
         raise ApiError("unsupported", "Send the file as application/x-ndjson.", 415)
+    caller.check_start()
     with TemporaryFile() as file:
         await asyncio.to_thread(_receive, request, file, caller.host.config.import_bytes)
         return json_response({"session": await _import(caller, file)}, 201)
