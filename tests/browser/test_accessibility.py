@@ -22,9 +22,9 @@ STILL = {"reduced_motion": "reduce"}
 """Amid a transition a colour is one that nobody reads."""
 
 
-def findings(page: Page) -> list[str]:
-    """What axe takes for serious or critical, one line each."""
-    found: list[dict[str, Any]] = Axe().run(page).response["violations"]
+def findings(page: Page, within: dict[str, Any] | None = None) -> list[str]:
+    """What axe takes for serious or critical, one line each; `within` is its context."""
+    found: list[dict[str, Any]] = Axe().run(page, context=within).response["violations"]
     return [
         f"{one['id']} ({one['impact']}): {node['html'][:120]}"
         for one in found

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, sync_playwright
 from gateway_app.models import Agent, Turn
 from gateway_app.services.presence import PresenceReport, renew_presence
 from sessions_app.models import BLOCK
+from tests.browser.test_accessibility import findings
 from tests.browser.violations import watch_violations
 from tests.factories import (
     AgentFactory,
@@ -122,3 +123,19 @@ def test_it_follows_the_systems_theme_with_its_own_colours(page, addresses, colo
     page.goto(addresses["turns"])
     mark = page.locator(".h-tone-rebuilt").first
     assert mark.evaluate("(element) => getComputedStyle(element).color") == colour
+
+
+OURS = {"include": [["#content"]], "exclude": [["#searchbar"]]}
+"""Without what is Django's: its search field is named by a title alone."""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_lets_everybody_use_our_pages(page, addresses):
+    """Also at the width of a phone, where the facts stand under the text."""
+    found = {}
+    for name in ("sessions", "turns", "transcript", "board", "compared", "apply"):
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.goto(addresses[name])
+            found[f"{name} {width}"] = findings(page, OURS)
+    assert not any(found.values()), found
