@@ -13,12 +13,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from gateway_app import credentials
+from gateway_app.login_limits import LoginForm
 
 MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 class LogIn(LoginView):
     template_name = "accounts/login.html"
+    authentication_form = LoginForm
 
 
 class PasswordForm(PasswordChangeForm):

@@ -10,6 +10,8 @@ from django.http import HttpRequest
 from django.urls import URLPattern, URLResolver, reverse
 from django.utils.translation import gettext_lazy
 
+from gateway_app.login_limits import AdminLoginForm
+
 ROOMS: Final = ("sessions_app", "gateway_app")
 """Where the board stands: with the conversations, or with turns where those are out of sight."""
 
@@ -18,6 +20,7 @@ class HermesAdminSite(AdminSite):
     site_title = gettext_lazy("Hermes administration")
     site_header = gettext_lazy("Hermes administration")
     index_title = gettext_lazy("Administration")
+    login_form = AdminLoginForm
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
         from gateway_app.admin.board import board_urls

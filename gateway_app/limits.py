@@ -7,6 +7,8 @@ from math import ceil
 from time import monotonic
 from typing import Final
 
+from django.conf import settings
+
 from gateway_app.config import GatewayConfig
 
 _MANY: Final = 10_000
@@ -31,6 +33,12 @@ class Meter:
         if len(self._kept) > _MANY:
             self._forget(now)
         return 0
+
+    def give_back(self, key: Hashable) -> None:
+        """What `key` took last is as if it had not been."""
+        if key in self._kept:
+            left, at = self._kept[key]
+            self._kept[key] = (left + 1, at)
 
     def _forget(self, now: float) -> None:
         """Whoever has rested long enough is like a stranger."""
@@ -74,6 +82,17 @@ class Limits:
     def start(self, user_id: int) -> int:
         """Milliseconds until this person may make a session or a turn; 0: now."""
         return self._sends.take(user_id)
+
+
+def client_address(peer: str, forwarded: str | None) -> str:
+    """Where a request comes from: what our own proxy saw, if there is one; "" if nobody knows.
+
+    `forwarded`: X-Forwarded-For. A proxy is trusted as its X-Forwarded-Proto is; it puts the
+    address it saw last.
+    """
+    if settings.SECURE_PROXY_SSL_HEADER and forwarded:
+        return forwarded.split(",")[-1].strip()
+    return peer
 
 
 def is_loopback(address: str) -> bool:

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 from django.utils.http import is_same_domain
 
+from gateway_app import limits
 from hermes_site.types import Scope
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -56,16 +57,10 @@ def is_trusted(scope: Scope) -> bool:
 
 
 def client_address(scope: Scope) -> str:
-    """Where a request comes from: what our own proxy saw, if there is one; "" if nobody knows.
-
-    A proxy is trusted as its X-Forwarded-Proto is; it puts the address it saw last.
-    """
-    if settings.SECURE_PROXY_SSL_HEADER:
-        seen = [value for key, value in scope["headers"] if key == b"x-forwarded-for"]
-        if seen:
-            return str(seen[-1].decode("latin-1").split(",")[-1].strip())
+    """Where a handshake comes from."""
+    seen = [value.decode("latin-1") for key, value in scope["headers"] if key == b"x-forwarded-for"]
     client = scope.get("client")
-    return str(client[0]) if client else ""
+    return limits.client_address(str(client[0]) if client else "", ",".join(seen))
 
 
 def _scheme(scope: Scope) -> str:

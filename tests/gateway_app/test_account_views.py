@@ -45,6 +45,25 @@ def test_it_logs_in_by_password_and_out(ann: User, client: Client) -> None:
     assert logged_in(client) is None
 
 
+@pytest.mark.parametrize("name", ["accounts", "admin"])
+def test_it_asks_nobody_about_passwords_that_come_too_often(name: str, client: Client) -> None:
+    StaffFactory(username=name)
+    path = f"/{name}/login/"
+    form = {"username": name.upper(), "password": "wrong"}
+    tries = [client.post(path, form).text for _ in range(11)]
+    assert ["Too many tries." in told for told in tries] == [False] * 10 + [True]
+    form = {"username": name, "password": "secret"}
+    assert "Too many tries." in client.post(path, form).text
+    assert client.post(path, form, REMOTE_ADDR="192.0.2.7").status_code == 302, "elsewhere it may"
+
+
+def test_it_counts_no_login_that_succeeds(client: Client) -> None:
+    UserFactory(username="often")
+    for _ in range(12):
+        form = {"username": "often", "password": "secret"}
+        assert client.post("/accounts/login/", form).status_code == 302
+
+
 def test_it_never_sends_a_person_elsewhere_after_login(ann: User, client: Client) -> None:
     form = {"username": "ann", "password": "secret", "next": "https://evil.example/"}
     assert client.post("/accounts/login/", form).headers["Location"] == "/"
