@@ -80,12 +80,14 @@ def moment(at: datetime | None, after: str = " ago") -> SafeString | str:
 
 
 def milliseconds(ms: int | None) -> SafeString | str:
-    if ms is None:
-        return NOTHING
+    return NOTHING if ms is None else value(time_text(ms))
+
+
+def time_text(ms: int) -> str:
+    """`900 ms`, `2.7 s`, `3 min 20 s`."""
     if ms < 1000:
-        return value(f"{ms} ms")
-    seconds = ms / 1000
-    return value(f"{seconds:.1f} s" if seconds < 60 else f"{ms // 60_000} min {ms // 1000 % 60} s")
+        return f"{ms} ms"
+    return f"{ms / 1000:.1f} s" if ms < 60_000 else f"{ms // 60_000} min {ms // 1000 % 60} s"
 
 
 def short_count(count: int) -> str:

@@ -12,7 +12,8 @@ from gateway_app.selectors.board import DayTokens, HourTimes
 
 WIDTH: Final = 480
 HEIGHT: Final = 150
-LEFT: Final = 44
+LEFT: Final = 56
+"""Room for the scale's longest text, `500 ms`, in any font."""
 BOTTOM: Final = 22
 TOP: Final = 8
 RIGHT: Final = 34
@@ -56,6 +57,7 @@ class Chart:
     bars: Sequence[Rect] = ()
     lines: Sequence[Line] = ()
     empty: bool = False
+    left: int = LEFT
 
 
 def _top(value: float) -> float:
@@ -115,8 +117,12 @@ def tokens_chart(days: Sequence[DayTokens]) -> Chart:
     )  # fmt: skip
 
 
-def _seconds(ms: int | None) -> str:
-    return "" if ms is None else f"{ms / 1000:.1f} s"
+def _time(ms: int | None) -> str:
+    return "" if ms is None else cells.time_text(ms)
+
+
+def _scale(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds >= 1 else f"{seconds * 1000:g} ms"
 
 
 def _path(values: Sequence[int | None], top: float) -> list[str]:
@@ -158,11 +164,11 @@ def times_chart(hours: Sequence[HourTimes]) -> Chart:
         sentence=_times_sentence(hours),
         head=("Hour", "Half within", "95 % within", "Turns"),
         rows=[
-            (date_format(hour.hour, "j M, H:i"), _seconds(hour.p50_ms), _seconds(hour.p95_ms),
+            (date_format(hour.hour, "j M, H:i"), _time(hour.p50_ms), _time(hour.p95_ms),
              str(hour.turns))
             for hour in hours
         ],
-        grid=_grid(top, ("0", f"{top / 2:g} s", f"{top:g} s")),
+        grid=_grid(top, ("0", _scale(top / 2), _scale(top))),
         labels=labels,
         lines=lines,
         empty=not lines,
@@ -189,6 +195,6 @@ def _times_sentence(hours: Sequence[HourTimes]) -> str:
     last = told[-1]
     at = date_format(last.hour, "H:i")
     return (
-        f"From {at}: half within {_seconds(last.p50_ms)}, 95 % within {_seconds(last.p95_ms)},"
-        f" {last.turns} turns"
+        f"From {at}: half within {_time(last.p50_ms)}, 95 % within {_time(last.p95_ms)},"
+        f" {last.turns} turn{'' if last.turns == 1 else 's'}"
     )

@@ -174,6 +174,23 @@ def test_it_chooses_the_model_before_and_within_a_conversation(
     expect(chat.part("modelName")).to_have_text("fake-2")
 
 
+def test_it_tries_again_with_another_model(
+    visit: Visit, offering: Served, models: FakeModelServer
+) -> None:
+    models.forget_scripts()
+    models.script(Script(status=401), Script(tokens=["By the second."]))
+    chat = visit(offering.url)().open()
+    chat.send("Who answers?")
+    failed = chat.page.locator(".notice[data-state=failed]")
+    another = failed.get_by_role("button", name="Use another model")
+    another.click()
+    menu_entry(chat, "fake-2").click()
+    expect(chat.answers).to_have_text("By the second.")
+    expect(failed).to_have_count(0)
+    assert models.requests[-1].json["model"] == "fake-2"
+    expect(chat.part("modelName")).to_have_text("fake-2")
+
+
 def test_it_tells_how_full_the_window_is_and_refuses_what_cannot_fit(
     visit: Visit, offering: Served, models: FakeModelServer
 ) -> None:

@@ -65,7 +65,7 @@ test("it makes the notice of a failed turn an error with the turn to try again",
   const failed = { turnId: TURN, state: "failed", error: { code: "model_timeout", message: "x" } };
   const [, shown] = items({ messages: [USER, notice], turns: { [TURN]: failed } });
   assert.deepEqual([shown.type, shown.text, shown.failed], [
-    "notice", "Silence.", { turnId: TURN, code: "model_timeout" },
+    "notice", "Silence.", { turnId: TURN, code: "model_timeout", another: false },
   ]);
   const stopped = { turnId: TURN, state: "stopped" };
   assert.equal(items({ messages: [USER, notice], turns: { [TURN]: stopped } })[1].failed, null);
@@ -85,6 +85,19 @@ test("it gives every item a key of its own", () => {
   const messages = [USER, message("a1", 2), message("s1", 3, { state: "superseded" })];
   const keys = items({ messages, turns: { [TURN]: DONE } }).map((item) => item.key);
   assert.equal(new Set(keys).size, keys.length);
+});
+
+test("it offers another model where one is there and may help", () => {
+  const notice = message("n1", 2, { kind: "notice" });
+  const offered = (code, others) => {
+    const turns = { [TURN]: { turnId: TURN, state: "failed", error: { code, message: "x" } } };
+    const state = { ...emptySession(SESSION), loaded: true, messages: [USER, notice], turns };
+    return threadItems(state, [], true, others)[1].failed.another;
+  };
+  assert.equal(offered("model_timeout", true), true);
+  assert.equal(offered("model_timeout", false), false);
+  assert.equal(offered("context_full", true), true);
+  assert.equal(offered("storage", true), false);
 });
 
 test("it shows of a failed call no facts but the tokens it took", () => {

@@ -271,9 +271,16 @@ def test_it_draws_tokens_and_times_with_a_table_beside(ops_client):
     TurnFactory(input_tokens=1000, cached_tokens=None, output_tokens=None, ttft_ms=2700)
     page = page_of(ops_client.get(BOARD))
     assert "2,000 tokens in and 50 out in 14 days, 40 % of the input from the cache." in page.text
-    assert "half within 0.9 s, 95 % within 2.7 s, 2 turns" in page.text
+    assert "half within 900 ms, 95 % within 2.7 s, 2 turns" in page.text
     assert {"rect", "polyline", "table"} <= set(page.tags)
     assert page.refused == []
+
+
+def test_it_tells_short_times_in_milliseconds_and_one_turn_as_one(ops_client):
+    TurnFactory(ttft_ms=4)
+    text = page_of(ops_client.get(BOARD)).text
+    assert "half within 4 ms, 95 % within 4 ms, 1 turn." in text
+    assert "02.5 ms5 ms" in text
 
 
 def test_it_gives_both_charts_as_csv(ops_client):

@@ -66,6 +66,13 @@ export class Actions {
     this.#ask(command.retry(sessionId, turnId, newClientMessageId()));
   }
 
+  /** The menu of models opens at the button; the turn is tried again with the one that is picked. */
+  retryWithAnother(turnId, button) {
+    this.#screen.openModels(button, async (choice) => {
+      if (await this.configure(choice)) this.retryTurn(turnId);
+    });
+  }
+
   async editQueued(turnId, content) {
     this.#showQueue(await this.#ask(command.editQueued(turnId, { content })));
   }
@@ -109,17 +116,18 @@ export class Actions {
     this.#screen.editEnded();
   }
 
-  /** Another agent or model: of the open conversation, or of the next new one. */
+  /** Another agent or model: of the open conversation, or of the next new one. True if it is so. */
   async configure({ agent = null, model = null }) {
     const { conversation, models, sessions } = this.#model;
     const { sessionId } = conversation;
     if (sessionId === null) {
       models.choose({ ...models.choice, ...(agent === null ? { model } : { agent, model: null }) });
-      return;
+      return true;
     }
     const chosen = agent === null ? { model } : { agent, model: "" };
-    if (!(await this.#try(() => sessions.update(sessionId, chosen)))) return;
+    if (!(await this.#try(() => sessions.update(sessionId, chosen)))) return false;
     this.#screen.say(answersWords(models.modelOf(sessions.find(sessionId))));
+    return true;
   }
 
   loadOlder() {

@@ -63,6 +63,18 @@ export class Dock {
     this.#gauge.show(contextGauge(state, model));
   }
 
+  /** Whether another model is offered than the one that answers. */
+  othersThan(state) {
+    const { models } = this.#model;
+    const own = models.modelOf(this.#session(state));
+    return models.list.some((model) => model.id !== own?.id);
+  }
+
+  /** Models, without agents; `choose({model})` is told what was picked. */
+  openModels(button, choose) {
+    this.#openMenu(button, { agents: [], choose });
+  }
+
   /** The last message that waits becomes a field. */
   editQueued() {
     this.#queue.editLast();
@@ -111,17 +123,22 @@ export class Dock {
   }
 
   #openModels(button) {
+    const { agents } = this.#model.models;
+    this.#openMenu(button, { agents, choose: (choice) => this.#actions.configure(choice) });
+  }
+
+  #openMenu(button, { agents, choose }) {
     const { conversation, feeds, models } = this.#model;
     const { sessionId } = conversation;
     const known = this.#session(feeds.get(sessionId) ?? { sessionId, session: null });
     this.#menu.open(
       button,
       modelMenu({
-        agents: models.agents,
+        agents,
         models: models.list,
         agent: models.agentOf(known),
         model: models.modelOf(known),
-        choose: (choice) => this.#actions.configure(choice),
+        choose,
       }),
       { atStart: true },
     );

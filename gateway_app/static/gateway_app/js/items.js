@@ -4,6 +4,8 @@
 
 import { messageKey } from "./store.js";
 
+/** Failures that another model may not have. */
+const OF_THE_MODEL = /^(model_|context_full$|limit$)/;
 const CLOSED = new Set(["completed", "failed", "stopped", "interrupted"]);
 
 /** What was made of a row, and of what: its parts are compared one by one. */
@@ -11,22 +13,23 @@ const made = new WeakMap();
 
 let rows = { of: [], items: [] };
 
-export function threadItems(state, pending, connected = true) {
-  const items = [...rowItems(state), ...runItems(state, connected)];
+/** `others`: whether another model than the session's is offered. */
+export function threadItems(state, pending, connected = true, others = false) {
+  const items = [...rowItems(state, others), ...runItems(state, connected)];
   for (const entry of pending) items.push(pendingItem(entry));
   return items;
 }
 
 /** The items of all rows; those of before while only the running answer grows. */
-function rowItems(state) {
-  const of = [state.messages, state.turns, state.keys, state.hasMore, state.run === null];
+function rowItems(state, others) {
+  const of = [state.messages, state.turns, state.keys, state.hasMore, state.run === null, others];
   if (of.every((one, at) => one === rows.of[at])) return rows.items;
   const results = toolResults(state.messages);
   const shown = state.messages.filter(isShown);
   const lastOfTurn = new Map(shown.map((message) => [message.turnId, message.id]));
   const items = [];
   for (const message of shown) {
-    items.push(rowItem(state, message, results));
+    items.push(rowItem(state, message, results, others));
     if (lastOfTurn.get(message.turnId) === message.id) items.push(...turnEnd(state, message));
   }
   rows = { of, items };
@@ -39,11 +42,12 @@ function isShown(message) {
 }
 
 /** The row's item; the one of before if all that it is made of is the same. */
-function rowItem(state, message, results) {
-  const turn = message.kind === "notice" ? state.turns[message.turnId] : null;
-  const of = [messageKey(state, message), turn, replaced(state, message)];
+function rowItem(state, message, results, others) {
+  const notice = message.kind === "notice";
+  const turn = notice ? state.turns[message.turnId] : null;
+  const of = [messageKey(state, message), turn, replaced(state, message), notice && others];
   for (const call of callsOf(message)) of.push(results.get(call.id));
-  return kept(message, of, () => messageItem(state, message, results));
+  return kept(message, of, () => messageItem(state, message, results, others));
 }
 
 function kept(key, of, make) {
@@ -54,14 +58,14 @@ function kept(key, of, make) {
   return item;
 }
 
-function messageItem(state, message, results) {
+function messageItem(state, message, results, others) {
   const base = { key: messageKey(state, message), id: message.id, createdAt: message.createdAt };
   if (message.state === "superseded") {
     return { ...base, type: "superseded", kind: message.kind, text: textOf(message) };
   }
   if (message.kind === "assistant") return { ...base, ...answer(message, results) };
   if (message.kind === "notice") {
-    return { ...base, type: "notice", text: textOf(message), failed: failedTurn(state, message) };
+    return { ...base, type: "notice", text: textOf(message), failed: failedTurn(state, message, others) };
   }
   const author = message.author ?? null;
   const row = { ...base, type: message.kind, pending: false, text: textOf(message), author };
@@ -99,11 +103,12 @@ function replaced(state, message) {
 }
 
 /** The notice that closes a failed turn carries the turn's error and the way on. */
-function failedTurn(state, message) {
+function failedTurn(state, message, others) {
   const turn = state.turns[message.turnId];
   if (message.kind !== "notice") return null;
   if (turn?.state !== "failed" && turn?.state !== "interrupted") return null;
-  return { turnId: turn.turnId, code: turn.error?.code ?? null };
+  const code = turn.error?.code ?? null;
+  return { turnId: turn.turnId, code, another: others && OF_THE_MODEL.test(code ?? "") };
 }
 
 /** Under the last row of a closed turn. A turn that was tried again shows no answer, and no facts. */

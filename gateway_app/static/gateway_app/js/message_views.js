@@ -90,8 +90,12 @@ export class NoticeView {
     this.#parts.failedIcon.toggleAttribute("hidden", !failed);
     this.#parts.plainIcon.toggleAttribute("hidden", failed);
     setText(this.#parts.text, item.text || WORDS.failedFallback);
-    this.#parts.retry.hidden = !failed;
-    if (failed) this.#parts.retry.onclick = () => this.#actions.retryTurn(item.failed.turnId);
+    const { retry, another } = this.#parts;
+    retry.hidden = !failed;
+    another.hidden = !item.failed?.another;
+    if (!failed) return;
+    retry.onclick = () => this.#actions.retryTurn(item.failed.turnId);
+    another.onclick = () => this.#actions.retryWithAnother(item.failed.turnId, another);
   }
 }
 

@@ -149,6 +149,11 @@ export class Screen {
     this.#views.dock.editQueued();
   }
 
+  /** The menu of models, at a button of the thread. */
+  openModels(button, choose) {
+    this.#views.dock.openModels(button, choose);
+  }
+
   draftChanged() {
     this.#views.dock.draftChanged();
   }
@@ -168,7 +173,8 @@ export class Screen {
     const { current, sessionId } = conversation;
     const state = feeds.get(sessionId) ?? emptySession(sessionId);
     const { bubbles, queued } = unconfirmed.of(current, state, connection.ready, Date.now());
-    const items = threadItems(state, bubbles, connection.ready);
+    const others = this.#views.dock.othersThan(state);
+    const items = threadItems(state, bubbles, connection.ready, others);
     const switched = this.#shown !== current;
     this.#views.head.show(this.#headOf(state));
     this.#drawList(sessionId);
