@@ -1,9 +1,10 @@
 """Logging in and out: passwords and one-time links."""
 
-from typing import Any
+from typing import Any, Final
 
+from django.conf import settings
 from django.contrib.auth import login
-from django.contrib.auth.forms import PasswordChangeForm
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.http import HttpRequest, HttpResponse
@@ -12,15 +13,36 @@ from django.urls import reverse_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from gateway_app import credentials
-from gateway_app.login_limits import LoginForm
+from gateway_app import credentials, login_limits
+from gateway_app.login_forms import LogInForm
 
+DEVICE_S: Final = 31_536_000
 MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 class LogIn(LoginView):
+    """Logs in by password; this browser is known to the person's account from then on."""
+
+    authentication_form = LogInForm
     template_name = "accounts/login.html"
-    authentication_form = LoginForm
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        response = super().form_valid(form)
+        response.set_signed_cookie(
+            **login_limits.device_of(form.get_user().get_username()),
+            max_age=DEVICE_S,
+            httponly=True,
+            samesite="Lax",
+            secure=settings.SESSION_COOKIE_SECURE,
+        )
+        return response
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        response = super().form_invalid(form)
+        if isinstance(form, LogInForm) and form.wait_s:
+            response.status_code = 429
+            response.headers["Retry-After"] = str(form.wait_s)
+        return response
 
 
 class PasswordForm(PasswordChangeForm):

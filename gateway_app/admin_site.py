@@ -10,17 +10,17 @@ from django.http import HttpRequest
 from django.urls import URLPattern, URLResolver, reverse
 from django.utils.translation import gettext_lazy
 
-from gateway_app.login_limits import AdminLoginForm
+from gateway_app.login_forms import AdminLogInForm
 
 ROOMS: Final = ("sessions_app", "gateway_app")
 """Where the board stands: with the conversations, or with turns where those are out of sight."""
 
 
 class HermesAdminSite(AdminSite):
+    login_form = AdminLogInForm
     site_title = gettext_lazy("Hermes administration")
     site_header = gettext_lazy("Hermes administration")
     index_title = gettext_lazy("Administration")
-    login_form = AdminLoginForm
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
         from gateway_app.admin.board import board_urls

@@ -53,10 +53,6 @@ class GatewayConfig:
     commands_burst: int = 2000
     sends_per_s: float = 50
     sends_burst: int = 500
-    logins_per_s: float = 0.1
-    logins_burst: int = 10
-    address_logins_per_s: float = 0.5
-    address_logins_burst: int = 100
     connects_per_s: float = 20
     connects_burst: int = 500
     user_sockets: int = 2500

@@ -18,7 +18,8 @@ from gateway_app.agent_cache import AgentCache
 from gateway_app.config import GatewayConfig, gateway_config
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_store import fold_run
-from gateway_app.models import Event, JobLease, LoginLink, Presence, Turn
+from gateway_app.login_limits import FORGET
+from gateway_app.models import Event, JobLease, LoginLink, LoginTries, Presence, Turn
 from sessions_app import database as db
 from sessions_app.models import Session
 from sessions_app.services import RESTORE_DAYS
@@ -177,6 +178,17 @@ def delete_links(links: Sequence[int]) -> None:
     LoginLink.objects.filter(pk__in=links).delete()
 
 
+def find_old_tries() -> list[str]:
+    """Counts of passwords tried that begin anew anyway."""
+    old = LoginTries.objects.filter(until__lt=timezone.now() - FORGET)
+    return list(old.values_list("pk", flat=True)[:_BATCH])
+
+
+def delete_tries(keys: Sequence[str]) -> None:
+    """Those among them that were not used again meanwhile."""
+    LoginTries.objects.filter(pk__in=keys, until__lt=timezone.now() - FORGET).delete()
+
+
 def find_dead_presences() -> list[str]:
     """Processes that told nothing of themselves for a while."""
     before = timezone.now() - timedelta(seconds=_DEAD_S)
@@ -193,5 +205,6 @@ JOBS: Final[dict[str, Job]] = {
     "surplus_events": Job(600, 100, find_surplus_events, delete_events),
     "purge": Job(3600, 1, find_purgeable_sessions, purge_sessions),
     "login_links": Job(3600, 100, find_dead_links, delete_links),
+    "login_tries": Job(600, 100, find_old_tries, delete_tries),
     "presences": Job(60, 100, find_dead_presences, delete_presences),
 }

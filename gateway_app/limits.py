@@ -34,12 +34,6 @@ class Meter:
             self._forget(now)
         return 0
 
-    def give_back(self, key: Hashable) -> None:
-        """What `key` took last is as if it had not been."""
-        if key in self._kept:
-            left, at = self._kept[key]
-            self._kept[key] = (left + 1, at)
-
     def _forget(self, now: float) -> None:
         """Whoever has rested long enough is like a stranger."""
         rested_s = self._burst / self._per_s

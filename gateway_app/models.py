@@ -248,6 +248,14 @@ class LoginLink(models.Model):
     used_at = models.DateTimeField(null=True)
 
 
+class LoginTries(models.Model):
+    """How often a password was tried by one name or address; `key` is a hash of it."""
+
+    key = models.CharField(max_length=64, primary_key=True)
+    tries = models.PositiveIntegerField(db_default=0)
+    until = models.DateTimeField(db_default=Now(), db_index=True)
+
+
 class JobLease(models.Model):
     """Which process does a housekeeping job now, and until when."""
 
