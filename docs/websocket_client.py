@@ -10,7 +10,7 @@ import websockets
 
 
 class Asking:
-    seq, end = 0, None
+    socket, seq, end = None, 0, None
 
     async def ask(self, question, url, **options):
         """Streams the answer to stdout. After a drop the same commands go out again."""
@@ -23,7 +23,8 @@ class Asking:
                     await self.call("session.subscribe", sessionId=new["sessionId"], after=self.seq)
                     while self.end is None:
                         await self.receive()
-            except (OSError, websockets.ConnectionClosed) as exc:
+            except (OSError, websockets.WebSocketException) as exc:
+                self.socket or sys.exit(f"Cannot connect to {url}: {exc}")
                 print(f"[{exc}; trying again]", file=sys.stderr)
                 await asyncio.sleep(1 + random.random())
         sys.exit(self.end.get("message") or print())
@@ -50,11 +51,11 @@ class Asking:
             if event["type"] == "TEXT_MESSAGE_CONTENT":
                 print(event["delta"], end="", flush=True)
             elif event["type"] in {"RUN_FINISHED", "RUN_ERROR"}:
-                retrying = event.get("metadata", {}).get("hermes", {}).get("retrying")
-                self.end = None if retrying else event
+                hermes = event.get("metadata", {}).get("hermes", {})
+                self.end = None if hermes.get("retrying") else event
         return frame
 
 
-headers = {"Authorization": f"Bearer {os.environ['HERMES_TOKEN']}"}
-options = {"subprotocols": ["hermes.v1"], "additional_headers": headers}
-asyncio.run(Asking().ask(*[*sys.argv[1:], "ws://127.0.0.1:8000/ws/v1/"][:2], **options))
+bearer = {"Authorization": f"Bearer {os.environ['HERMES_TOKEN']}"}
+question, url = [*sys.argv[1:], "ws://127.0.0.1:8000/ws/v1/"][:2]
+asyncio.run(Asking().ask(question, url, subprotocols=["hermes.v1"], additional_headers=bearer))

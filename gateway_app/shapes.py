@@ -107,7 +107,12 @@ def author_shape(author_id: int | None, names: Mapping[int, str]) -> Shape | Non
 
 
 def queue_item(
-    turn_id: UUID, place: int, content: object, author: Shape | None, when_busy: str
+    turn_id: UUID,
+    place: int,
+    content: object,
+    author: Shape | None,
+    when_busy: str,
+    client_message_id: str | None,
 ) -> Shape:
     """A waiting message. A long one is cut and says `shortened`: the turn has the whole."""
     shown, shortened = _shorten(content)
@@ -117,8 +122,10 @@ def queue_item(
         "content": shown,
         "author": author,
         "whenBusy": when_busy,
+        "clientMessageId": client_message_id,
+        "shortened": shortened or None,
     }
-    return shape | {"shortened": True} if shortened else shape
+    return without_none(shape)
 
 
 def _shorten(content: object) -> tuple[object, bool]:

@@ -39,9 +39,11 @@ def read_queue(session_id: UUID) -> list[Shape]:
     waiting = (
         Turn.objects.filter(WAITING, session_id=session_id)
         .order_by("-priority", "accepted_seq")
-        .values_list("pk", "content", "author_id", "author__username", "when_busy")
+        .values_list(
+            "pk", "content", "author_id", "author__username", "when_busy", "client_message_id"
+        )
     )
     return [
-        queue_item(pk, place, content, author_shape(author, {author or 0: name or ""}), when_busy)
-        for place, (pk, content, author, name, when_busy) in enumerate(waiting, start=1)
+        queue_item(pk, place, content, author_shape(author, {author or 0: name or ""}), way, sent)
+        for place, (pk, content, author, name, way, sent) in enumerate(waiting, start=1)
     ]

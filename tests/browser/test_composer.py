@@ -113,6 +113,20 @@ def test_it_keeps_the_draft_apart_from_what_is_edited(
     expect(chat.field).to_have_value("")
 
 
+def test_it_shows_what_waits_once_whichever_tab_sent_it(
+    new_page: NewPage, model: FakeModelServer
+) -> None:
+    chat = new_page().open()
+    gate = held(chat, model)
+    other = new_page().open(chat.wait_opened())
+    chat.send("Two")
+    expect(other.queued).to_have_text(["Two"])
+    other.send("Three")
+    for tab in (chat, other):
+        expect(tab.queued).to_have_text(["Two", "Three"])
+    gate.release()
+
+
 def test_it_shows_the_draft_in_another_tab(new_page: NewPage, model: FakeModelServer) -> None:
     model.script(Script(tokens=["Yes."]))
     one = new_page().open()

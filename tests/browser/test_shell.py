@@ -49,7 +49,7 @@ def test_it_says_who_answers_and_when_it_does(chat: ChatPage, model: FakeModelSe
     chat.send("Go")
     expect(who).to_have_text("Assistant is answering")
     gate.release()
-    expect(who).to_have_text("Assistant answers here")
+    expect(who).to_have_text("Assistant")
 
 
 def test_it_finds_in_the_conversation(chat: ChatPage, model: FakeModelServer) -> None:

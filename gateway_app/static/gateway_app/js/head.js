@@ -72,6 +72,5 @@ export class Head {
 
 /** Who would answer, or who does so now: the two must not be taken for each other. */
 function whoWords({ name, running }) {
-  const words = running ? gettext("%s is answering") : gettext("%s answers here");
-  return interpolate(words, [name]);
+  return running ? interpolate(gettext("%s is answering"), [name]) : name;
 }

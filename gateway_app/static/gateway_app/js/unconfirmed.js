@@ -58,11 +58,12 @@ export class Unconfirmed {
     this.#sent = this.#sent.filter((entry) => (entry.until ?? now) >= now);
     if (!state) return;
     const shown = new Set(state.messages.map((message) => message.clientMessageId));
-    const listed = new Set(state.queue.map((item) => item.turnId));
+    const turns = new Set(state.queue.map((item) => item.turnId));
+    for (const { clientMessageId } of state.queue) shown.add(clientMessageId);
     this.#sent = this.#sent.filter(
       (entry) =>
         entry.conversation !== conversation ||
-        (!shown.has(entry.clientMessageId) && !listed.has(entry.turnId)),
+        (!shown.has(entry.clientMessageId) && !turns.has(entry.turnId)),
     );
   }
 }
