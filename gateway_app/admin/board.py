@@ -130,7 +130,7 @@ def _stop(request: HttpRequest, text: str) -> None:
 
 
 def _evict(request: HttpRequest, owner: str) -> None:
-    presence = Presence.objects.filter(pk=owner).first()
+    presence = Presence.objects.filter(pk=owner.replace("\x00", "")).first()
     if presence is None or not ask_eviction(owner=owner):
         messages.warning(request, gettext("This process is no longer there."))
         return
