@@ -1,5 +1,6 @@
 """The facts column of the transcript page: the session, its agent, its clock, what it spent."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.db.models import Count, Q, Sum
@@ -11,7 +12,6 @@ from gateway_app.admin import cells, words
 from gateway_app.admin.agent_pages import compare_url
 from gateway_app.host import host
 from gateway_app.models import Agent, FrozenPrompt, Turn
-from gateway_app.selectors.board import read_baselines
 from sessions_app.models import Session
 
 Fact = tuple[SafeString | str, SafeString | str]
@@ -88,14 +88,14 @@ def _behind(revision: int, now: int) -> str:
     return f"{revision}, {now - revision} behind" if revision < now else f"{revision}, up to date"
 
 
-def _clock(session: Session, last: Turn | None) -> Section:
+def _clock(session: Session, last: Turn | None, warm: Mapping[str, int]) -> Section:
     """Where the clock stands, and how far behind it each warm agent and the last request are."""
     facts: list[Fact] = [
         ("Revision", cells.value(str(session.revision))),
         ("Last removal", cells.value(str(session.removed_revision))),
         ("Messages", cells.value(str(session.message_count))),
     ]
-    for name, baseline in read_baselines(session.pk).items():
+    for name, baseline in warm.items():
         where = format_html("Baseline, {}", cells.owner(name))
         facts.append((where, cells.value(_behind(baseline, session.revision))))
     if last and last.sent_revision is not None:
@@ -142,14 +142,17 @@ def _spent(session: Session) -> Section:
     return Section("Spent", facts)
 
 
-def read_facts(session: Session, state: str, *, link_agent: bool) -> Facts:
-    """Everything beside the rows. A fact that is not known is left out, never shown as 0."""
+def read_facts(session: Session, state: str, warm: Mapping[str, int], *, link_agent: bool) -> Facts:
+    """Everything beside the rows. A fact that is not known is left out, never shown as 0.
+
+    `warm` are the baselines that processes tell.
+    """
     agent = Agent.objects.filter(slug=session.agent).first()
     last = _last_request(session)
     sections = [
         _session(session, state),
         _agent(session, agent, last, linked=link_agent),
-        _clock(session, last),
+        _clock(session, last, warm),
         _spent(session),
     ]
     return Facts(

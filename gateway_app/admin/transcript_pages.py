@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from gateway_app.admin.raw import export_raw
 from gateway_app.admin.transcript import read_page
 from gateway_app.api.answers import ExportResponse
 from gateway_app.content_policy import TRUSTED_TYPES_POLICY
+from gateway_app.selectors.board import read_baselines
 from gateway_app.selectors.exports import FORMS, export_session
 from sessions_app.models import Session
 
@@ -65,8 +66,11 @@ def _note_reading(request: HttpRequest, session: Session) -> None:
     )
 
 
-def pulse_of(session: Session) -> dict[str, Any]:
-    """What differs as soon as the page would. A run's log grows with every word: it is left out."""
+def pulse_of(session: Session, warm: Mapping[str, int]) -> dict[str, Any]:
+    """What differs as soon as the page would. A run's log grows with every word: it is left out.
+
+    `warm` are the baselines that processes tell.
+    """
     return {
         "revision": session.revision,
         "block": session.open_block,
@@ -74,11 +78,12 @@ def pulse_of(session: Session) -> dict[str, Any]:
         "updated": session.updated_at.isoformat(),
         "seq": 0 if session.open_block else session.event_seq,
         "title": session.title,
+        "warm": dict(sorted(warm.items())),
     }
 
 
 def pulse_page(owner: "TranscriptAdmin", request: HttpRequest, session: Session) -> HttpResponse:
-    return JsonResponse(pulse_of(session))
+    return JsonResponse(pulse_of(session, read_baselines(session.pk)))
 
 
 def transcript_page(
@@ -121,9 +126,11 @@ def markdown_page(
 
 
 def _context(owner: "TranscriptAdmin", request: HttpRequest, session: Session) -> dict[str, Any]:
+    warm = read_baselines(session.pk)
     facts = read_facts(
         session,
         owner.shown_state(session),
+        warm,
         link_agent=request.user.has_perm("gateway_app.view_agent"),
     )
     before, after = request.GET.get("before", ""), request.GET.get("after", "")
@@ -141,6 +148,6 @@ def _context(owner: "TranscriptAdmin", request: HttpRequest, session: Session) -
         "beginning": BEGINNING,
         "live": not (before or after),
         # as the script writes what the pulse's own address answers
-        "pulse": json.dumps(pulse_of(session), ensure_ascii=False, separators=(",", ":")),
+        "pulse": json.dumps(pulse_of(session, warm), ensure_ascii=False, separators=(",", ":")),
         "has_delete_permission": owner.has_delete_permission(request, session),
     }

@@ -115,6 +115,8 @@ def test_it_has_a_pulse_that_moves_with_the_page(ops_client, session):
     running = ops_client.get(url).json()
     Session.objects.filter(pk=session.pk).update(event_seq=50)
     assert ops_client.get(url).json() == running  # not at every word of an answer
+    renew_presence(PresenceReport("web:7:a", 1, 128, 10, {session.pk: 1}))
+    assert ops_client.get(url).json() != running
 
 
 def test_it_follows_only_the_transcripts_end(ops_client, session):
