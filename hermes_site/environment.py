@@ -111,7 +111,9 @@ def postgres_databases(url: str) -> DatabaseSettings:
             "PORT": str(parts.port or ""),
             "CONN_MAX_AGE": 0,
             "OPTIONS": {
-                "pool": {"min_size": 0, "max_size": 16, "timeout": 10},
+                # reconnect_timeout: psycopg doubles its pauses, and after a long absence of the
+                # server would sleep for minutes; given up, the next call tries anew
+                "pool": {"min_size": 0, "max_size": 16, "timeout": 10, "reconnect_timeout": 5},
                 "connect_timeout": 5,
                 # prepared statements: what a turn runs is planned once a connection
                 "server_side_binding": True,
