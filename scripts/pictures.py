@@ -1,8 +1,9 @@
 """Take the README's pictures: `.venv/bin/python -m scripts.pictures`.
 
-Starts `manage.py serve` on an empty data directory with a model server that knows two answers,
-chats with it in Chromium (light, 1280 pixels wide), and keeps the chat and the admin's page of the
-transcript in docs/pictures/. Everything in the pictures is the product; only the model is scripted.
+Starts `manage.py serve` on an empty data directory with a model server that knows a few answers,
+chats with it in Chromium, and keeps the chat (light, and dark on a phone), the admin's page of the
+transcript and the live board in docs/pictures/. Everything in the pictures is the product; only the
+model is scripted.
 """
 
 import argparse
@@ -12,12 +13,16 @@ from typing import Final
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.browser.chat_page import ChatPage
+from tests.browser.chat_page import PATIENCE_MS, ChatPage
 from tests.browser.served import PASSWORD, ROOT, Served
-from tests.fake_model_server import FakeModelServer, Script
+from tests.fake_model_server import FakeModelServer, Gate, Script
 
 PICTURES: Final = ROOT / "docs/pictures"
 SIZE: Final = {"width": 1280, "height": 800}
+PHONE: Final = {"width": 390, "height": 844}
+MODEL: Final = "qwen3-8b"
+LARGEST: Final = 300_000
+"""Bytes of a picture: a page that shows three of them is still quick."""
 
 EARLIER: Final = (
     ("Words for a birthday card", "Another year, another row in the log. Here is to many more!"),
@@ -69,11 +74,11 @@ def converse(chat: ChatPage, model: FakeModelServer) -> None:
         chat.open()
         chat.ask(question)
     model.script(
-        Script(tokens=pieces(ANSWER), usage=usage(486, 0, 61), first_token_delay_s=0.4),
+        Script(tokens=pieces(ANSWER), usage=usage(2486, 0, 61), first_token_delay_s=0.4),
         Script(
             reasoning=pieces(REASONING),
             tokens=pieces(CODE),
-            usage=usage(563, 547, 148),
+            usage=usage(2563, 2547, 148),
             first_token_delay_s=0.2,
         ),
     )
@@ -85,7 +90,7 @@ def converse(chat: ChatPage, model: FakeModelServer) -> None:
 def enter(browser: Browser, served: Served) -> Page:
     """A page of somebody who is logged in as admin."""
     context = browser.new_context(
-        viewport=SIZE, device_scale_factor=2, color_scheme="light", reduced_motion="reduce"
+        viewport=SIZE, device_scale_factor=1.5, color_scheme="light", reduced_motion="reduce"
     )
     page = context.new_page()
     page.goto(f"{served.url}/accounts/login/")
@@ -96,25 +101,85 @@ def enter(browser: Browser, served: Served) -> Page:
     return page
 
 
+def coloured(page: Page) -> None:
+    """The code has its colours, which come from a worker."""
+    expect(page.locator(".code-keyword").first).to_be_visible(timeout=PATIENCE_MS)
+
+
+def keep(page: Page, path: Path) -> None:
+    page.mouse.move(0, 0)
+    page.screenshot(path=path)
+    if path.stat().st_size > LARGEST:
+        raise SystemExit(f"{path} is larger than {LARGEST} bytes.")
+
+
+def on_a_phone(page: Page, served: Served, path: str, picture: Path) -> None:
+    """The same person opens the same conversation in dark on a phone."""
+    browser = page.context.browser
+    assert browser is not None
+    context = browser.new_context(
+        viewport=PHONE,
+        device_scale_factor=2,
+        color_scheme="dark",
+        reduced_motion="reduce",
+        has_touch=True,
+        is_mobile=True,
+        storage_state=page.context.storage_state(),
+    )
+    phone = ChatPage(context.new_page(), served.url)
+    phone.page.goto(served.url + path)
+    expect(phone.footers).to_have_count(2)
+    coloured(phone.page)
+    keep(phone.page, picture)
+    context.close()
+
+
+def busy_board(page: Page, served: Served, model: FakeModelServer, picture: Path) -> None:
+    """Two answers run, one message waits, one turn has failed."""
+    gate = Gate()
+    model.script(Script(status=401))
+    chat = ChatPage(page, served.url).open()
+    chat.send("Translate the safety sheet into German")
+    expect(page.get_by_role("button", name="Retry")).to_be_visible()
+    for question, word in (
+        ("Compare the two tenders", "Both "),
+        ("Summarise the minutes of Monday", "Three "),
+    ):
+        model.script(Script(tokens=[word, "of them."], gates={1: gate}))
+        chat.open()
+        chat.send(question)
+        expect(chat.live).to_have_text(word.strip())
+    chat.send("And who is to do what?")
+    expect(chat.queued).to_have_count(1)
+    page.goto(f"{served.url}/admin/board/")
+    expect(page.get_by_role("cell", name="writing")).to_have_count(2, timeout=PATIENCE_MS)
+    keep(page, picture)
+    gate.release()
+
+
 def take(folder: Path, chromium: str) -> None:
-    """Both pictures stand in the folder."""
+    """All pictures stand in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with (
         FakeModelServer() as model,
         tempfile.TemporaryDirectory() as data,
-        Served(Path(data), model.url) as served,
+        Served(Path(data), model.url, model=MODEL) as served,
         sync_playwright() as playwright,
     ):
+        model.models, model.windows = [MODEL], {MODEL: 40_960}
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = enter(browser, served)
         chat = ChatPage(page, served.url)
         converse(chat, model)
-        session = chat.wait_opened().strip("/").rpartition("/")[2]
-        page.mouse.move(0, 0)
-        page.screenshot(path=folder / "chat.png")
+        path = chat.wait_opened()
+        coloured(page)
+        keep(page, folder / "chat.png")
+        on_a_phone(page, served, path, folder / "phone.png")
+        session = path.strip("/").rpartition("/")[2]
         page.goto(f"{served.url}/admin/sessions_app/session/{session}/transcript/")
         expect(page.get_by_text(QUESTION).first).to_be_visible()
-        page.screenshot(path=folder / "transcript.png")
+        keep(page, folder / "transcript.png")
+        busy_board(page, served, model, folder / "board.png")
         browser.close()
 
 

@@ -35,8 +35,9 @@ def _live_turns() -> QuerySet[Turn]:
 
 
 def read_open() -> list[Any]:
-    """Turns that run or wait for an approval, oldest first, each with the last flush of its log."""
-    last = Event.objects.filter(session_id=OuterRef("session_id")).order_by("-seq")
+    """Turns that run or wait for an approval, oldest first, each with its own last flush."""
+    own = Event.objects.filter(session_id=OuterRef("session_id"), turn_id=OuterRef("pk"))
+    last = own.order_by("-seq")  # what others wrote between, such as the queue, says nothing of it
     turns = _live_turns().filter(OPEN).annotate(last_flush=Subquery(last.values("body")[:1]))
     return list(turns.order_by("started_at")[:SHOWN_TURNS])
 

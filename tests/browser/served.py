@@ -21,10 +21,13 @@ _SERVES: Final = re.compile(r"Hermes serves (http://\S+)")
 class Served:
     """One `serve`; `url` and `port` are known once it is entered. Its user is admin, PASSWORD."""
 
-    def __init__(self, folder: Path, model_url: str, *, port: int = 0) -> None:
+    def __init__(
+        self, folder: Path, model_url: str, *, port: int = 0, model: str = "fake-1"
+    ) -> None:
         self.database = folder / "hermes.sqlite3"
         self._folder, self._model_url, self._port = folder, model_url, port
         self._lines: Queue[str | None] = Queue()
+        self._model = model
         self.said: list[str] = []
         self.url = ""
 
@@ -83,7 +86,7 @@ class Served:
             "HERMES_ADMIN_PASSWORD": PASSWORD,
             "OPENAI_BASE_URL": self._model_url,
             "OPENAI_API_KEY": "sk-test",
-            "HERMES_MODEL": "openai:fake-1",
+            "HERMES_MODEL": f"openai:{self._model}",
             "PYTHONUNBUFFERED": "1",
         }
 

@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from scripts.pictures import LARGEST
 from tests.docs.reading import ROOT, document
 
 PAGE: Final = document("README.md")
@@ -21,8 +22,11 @@ def test_it_names_targets_that_the_makefile_has() -> None:
 
 def test_it_shows_pictures_that_are_there() -> None:
     pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", PAGE)
-    assert len(pictures) == 2
-    assert all((ROOT / path).read_bytes().startswith(b"\x89PNG") for path in pictures)
+    assert len(pictures) == 3
+    for path in (ROOT / "docs/pictures").iterdir():
+        assert path.name in PAGE
+        assert path.read_bytes().startswith(b"\x89PNG")
+        assert path.stat().st_size <= LARGEST
 
 
 def test_it_counts_the_lines_of_the_client() -> None:

@@ -91,6 +91,13 @@ def test_it_says_what_a_run_does(ops_client, session, event, said):
     assert said in rows(ops_client)[0]
 
 
+def test_it_says_what_a_run_does_after_others_wrote_to_its_session(ops_client, session):
+    running(session, event={"type": "TEXT_MESSAGE_CONTENT"})
+    body = json.dumps([[10, {"type": "CUSTOM", "name": "hermes.queue"}]])
+    EventFactory(session=session, seq=10, turn_id=None, body=body)
+    assert "writing" in rows(ops_client)[0]
+
+
 def test_it_shows_one_group_when_asked(ops_client, session):
     running(session)
     QueuedTurnFactory(session=session)
