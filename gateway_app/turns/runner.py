@@ -15,7 +15,7 @@ from gateway_app.agent_cache import AgentCache
 from gateway_app.cached_agent import GuardRefused, Verdict
 from gateway_app.config import GatewayConfig
 from gateway_app.database_threads import DatabaseLanes
-from gateway_app.errors import Draining
+from gateway_app.errors import Draining, GatewayError
 from gateway_app.event_log import EventLog
 from gateway_app.inbound import Inbound
 from gateway_app.profiles import Profiles
@@ -38,6 +38,13 @@ R = TypeVar("R")
 
 _STOPPED: Final = {"stopped": Ending("stopped"), "storage": Ending("failed", "storage", AWAY)}
 """Why a run was stopped -> how it ends. Any other one is not ours to end."""
+
+
+def _read_refusal(accepting: "asyncio.Task[Accepted]") -> None:
+    """Whoever asked has left: a refusal is no fault, anything else belongs in the log."""
+    error = None if accepting.cancelled() else accepting.exception()
+    if error is not None and not isinstance(error, SessionError | GatewayError):
+        logger.error("A message whose sender left was not accepted", exc_info=error)
 
 
 class TurnRunner:
@@ -79,7 +86,12 @@ class TurnRunner:
         """
         if self.draining:
             raise Draining
-        return await asyncio.shield(self._detach(self._accept(inbound, session_id)))
+        accepting = self._detach(self._accept(inbound, session_id))
+        try:
+            return await asyncio.shield(accepting)
+        except asyncio.CancelledError:
+            accepting.add_done_callback(_read_refusal)
+            raise
 
     async def _accept(self, inbound: Inbound, session_id: UUID | None) -> Accepted:
         accepted = await self._lanes.write(

@@ -1,6 +1,7 @@
 """A message that was sent is one turn, however often and from however many sockets it is sent."""
 
 import asyncio
+import gc
 from contextlib import AsyncExitStack
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from gateway_app.host import GatewayHost
+from gateway_app.inbound import Inbound
 from gateway_app.models import Turn
 from sessions_app.models import Message, Session
 from tests.factories import AgentFactory
@@ -196,3 +198,22 @@ async def test_it_runs_the_turn_of_a_client_that_left_amid_its_send(
     assert result["replayed"]
     assert finished["runId"] == f"{result['turnId']}.1"
     assert await counts() == (1, 1, 1)
+
+
+async def test_it_takes_no_refusal_for_a_fault_when_its_client_left(
+    gateway: GatewayHost, owner: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    missing = UUID(int=1)
+    inbound = Inbound(
+        author_id=owner.pk, author_name="ann", client_message_id="e", body_hash="", content=[],
+        when_busy="reject", edit_of=missing,
+    )  # fmt: skip
+    asked = asyncio.ensure_future(gateway.runner.accept(inbound, missing))
+    await asyncio.sleep(0)
+    [accepting] = gateway.runner._tasks
+    asked.cancel()
+    await asyncio.wait([asked, accepting])
+    del accepting, asked
+    await asyncio.sleep(0)
+    gc.collect()
+    assert "never retrieved" not in caplog.text
