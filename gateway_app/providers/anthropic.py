@@ -2,16 +2,14 @@
 
 from typing import Final
 
-import httpx2
 from anthropic import AsyncAnthropic, DefaultAioHttpClient
 
 from gateway_app.config import GatewayConfig
 from gateway_app.providers.anthropic_errors import FAILURES, translate
 from gateway_app.providers.anthropic_stream import AnthropicAnswerParser
 from gateway_app.providers.anthropic_wire import AnthropicWire
-from gateway_app.providers.base import ModelRequest
 from gateway_app.providers.failures import Failure, Wording
-from gateway_app.providers.http import RAW, HTTPProvider, client_options
+from gateway_app.providers.http import HTTPProvider, client_options
 
 ANTHROPIC_URL: Final = "https://api.anthropic.com"
 DEFAULT_MODEL: Final = "claude-sonnet-5-5"
@@ -24,6 +22,8 @@ class AnthropicProvider(HTTPProvider):
     """Anthropic, or one server compatible with it, in one process."""
 
     failures = FAILURES
+    answers_at = "/v1/messages"
+    models_at = "/v1/models"
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class AnthropicProvider(HTTPProvider):
         self.known_default = DEFAULT_MODEL if base_url is None else None
         options = client_options(config, proxied=True)
         # a key is always given: without one the SDK would look for credentials of its own
-        self._client = AsyncAnthropic(
+        self.client = AsyncAnthropic(
             api_key=self.key,
             base_url=self.base_url,
             max_retries=0,
@@ -56,30 +56,6 @@ class AnthropicProvider(HTTPProvider):
             default_headers=self.login if api_key is None else None,
             open_telemetry=False,
             http_client=DefaultAioHttpClient(**options),
-        )
-
-    async def aclose(self) -> None:
-        """Every connection is closed; the provider cannot be used again."""
-        await self._client.close()
-
-    async def _post(self, request: ModelRequest) -> httpx2.Response:
-        return await self._client.post(
-            f"{await self.address()}/v1/messages",
-            cast_to=httpx2.Response,
-            content=request.body,
-            options={
-                "headers": {
-                    **RAW,
-                    "Accept": "text/event-stream",
-                    "Accept-Encoding": "identity",
-                    **self.headers(request),
-                }
-            },
-        )
-
-    async def _get_models(self) -> httpx2.Response:
-        return await self._client.get(
-            f"{await self.address()}/v1/models", cast_to=httpx2.Response, options={"headers": RAW}
         )
 
     def _parser(self) -> AnthropicAnswerParser:

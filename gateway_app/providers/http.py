@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import ClassVar, Final, TypedDict, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, TypedDict, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import httpx2
@@ -28,6 +28,10 @@ from gateway_app.providers.base import Delta, ModelInvalid, ModelRequest, Provid
 from gateway_app.providers.event_stream import EventStreamParser
 from gateway_app.providers.failures import Failure, UnreadableAnswer, Wording, silent, too_long
 from gateway_app.providers.silence import SilenceWatch
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
 
 NO_KEY: Final = "none"
 """Sent to servers that were given without a key: the SDKs want one."""
@@ -137,6 +141,10 @@ class HTTPProvider(ABC):
     wire: Wire
     failures: ClassVar[tuple[type[Exception], ...]]
     """What an attempt may raise beside a ProviderError, and `translate` understands."""
+    answers_at: ClassVar[str]
+    models_at: ClassVar[str]
+    """Where the server answers, and where it lists its models, behind its address."""
+    client: "AsyncOpenAI | AsyncAnthropic"
 
     def __init__(
         self,
@@ -167,14 +175,6 @@ class HTTPProvider(ABC):
         return f"<{type(self).__name__} {self.name}>"
 
     @abstractmethod
-    async def _post(self, request: ModelRequest) -> httpx2.Response:
-        """The response to a request, its body unread. Raises one of `failures`."""
-
-    @abstractmethod
-    async def _get_models(self) -> httpx2.Response:
-        """The response that lists the models, its body unread. Raises one of `failures`."""
-
-    @abstractmethod
     def _parser(self) -> EventStreamParser:
         """A parser for one answer."""
 
@@ -182,9 +182,9 @@ class HTTPProvider(ABC):
     def _translate(self, exc: Exception) -> Failure:
         """The failure that one of `failures` stands for."""
 
-    @abstractmethod
     async def aclose(self) -> None:
         """Every connection is closed; the provider cannot be used again."""
+        await self.client.close()
 
     @property
     def fingerprint(self) -> str:
@@ -246,6 +246,29 @@ class HTTPProvider(ABC):
     def window_tokens(self, model: str) -> int | None:
         """What the server's list told of the model's window; None: nothing, or not asked yet."""
         return self._windows.get(model)
+
+    async def _post(self, request: ModelRequest) -> httpx2.Response:
+        """The response to a request, its body unread. Raises one of `failures`."""
+        headers = {
+            **RAW,
+            "Accept": "text/event-stream",
+            "Accept-Encoding": "identity",
+            **self.headers(request),
+        }
+        return await self.client.post(
+            await self.address() + self.answers_at,
+            cast_to=httpx2.Response,
+            content=request.body,
+            options={"headers": headers},
+        )
+
+    async def _get_models(self) -> httpx2.Response:
+        """The response that lists the models, its body unread. Raises one of `failures`."""
+        return await self.client.get(
+            await self.address() + self.models_at,
+            cast_to=httpx2.Response,
+            options={"headers": RAW},
+        )
 
     async def _begin(self, request: ModelRequest) -> tuple[Answer, list[Delta]]:
         """One attempt, up to its first deltas. Raises one of `failures`; leaves nothing open."""

@@ -3,13 +3,11 @@
 from typing import Final
 from urllib.parse import urlsplit
 
-import httpx2
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
 from gateway_app.config import GatewayConfig
-from gateway_app.providers.base import ModelRequest
 from gateway_app.providers.failures import Failure, Wording
-from gateway_app.providers.http import RAW, HTTPProvider, client_options
+from gateway_app.providers.http import HTTPProvider, client_options
 from gateway_app.providers.openai_chat import OpenAIChatWire
 from gateway_app.providers.openai_errors import FAILURES, translate
 from gateway_app.providers.openai_stream import OpenAIAnswerParser
@@ -22,6 +20,8 @@ class OpenAIProvider(HTTPProvider):
     """One OpenAI-compatible server in one process."""
 
     failures = FAILURES
+    answers_at = "/chat/completions"
+    models_at = "/models"
 
     def __init__(
         self,
@@ -50,39 +50,13 @@ class OpenAIProvider(HTTPProvider):
         self.wire = OpenAIChatWire(official=official)
         self.known_default = DEFAULT_MODEL if base_url is None else None
         options = client_options(config, proxied=proxied)
-        self._client = AsyncOpenAI(
+        self.client = AsyncOpenAI(
             api_key=self.key,
             base_url=self.base_url,
             max_retries=0,
             timeout=options["timeout"],
             default_headers=self.login if api_key is None else None,
             http_client=DefaultAioHttpClient(**options),
-        )
-
-    async def aclose(self) -> None:
-        """Every connection is closed; the provider cannot be used again."""
-        await self._client.close()
-
-    async def _post(self, request: ModelRequest) -> httpx2.Response:
-        return await self._client.post(
-            f"{await self.address()}/chat/completions",
-            cast_to=httpx2.Response,
-            content=request.body,
-            options={
-                "headers": {
-                    **RAW,
-                    "Accept": "text/event-stream",
-                    "Accept-Encoding": "identity",
-                    **self.headers(request),
-                }
-            },
-        )
-
-    async def _get_models(self) -> httpx2.Response:
-        return await self._client.get(
-            f"{await self.address()}/models",
-            cast_to=httpx2.Response,
-            options={"headers": RAW},
         )
 
     def _parser(self) -> OpenAIAnswerParser:
