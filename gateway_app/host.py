@@ -16,13 +16,14 @@ from gateway_app.event_log import EventLog
 from gateway_app.event_store import LoggedEvents, read_last_seqs
 from gateway_app.housekeeping import Housekeeping
 from gateway_app.limits import Limits
+from gateway_app.open_sockets import OpenSockets
 from gateway_app.orders import Order, forget_gateway, register_gateway
 from gateway_app.providers.registry import Providers
 from gateway_app.receivers import forget_lists, register_cache, register_lists
 from gateway_app.revocation import forget_watch, register_watch
 from gateway_app.services.recovery import find_leased, release_runs
 from gateway_app.session_news import SessionNews
-from gateway_app.socket_watch import OpenSocket, SocketWatch
+from gateway_app.socket_watch import SocketWatch
 from gateway_app.storage import StorageState
 from gateway_app.subscriptions import Hub
 from gateway_app.turns.heartbeat import Heartbeat, new_lease_owner
@@ -54,7 +55,7 @@ class GatewayHost:
         self.config = config
         self.lease_owner = new_lease_owner()
         self.draining = False
-        self.connections: set[OpenSocket] = set()
+        self.connections = OpenSockets()
         self.limits = Limits(config)
         self.lanes = DatabaseLanes(readers=config.reader_threads, postgres=config.postgres_threads)
         self._watch = SocketWatch(self.connections, self.lanes, config)
@@ -136,7 +137,7 @@ class GatewayHost:
 
     def _tell_storing(self, storing: bool) -> None:
         """Whoever looks on learns why nothing moves, and that it moves again."""
-        for connection in list(self.connections):
+        for connection in self.connections:
             connection.outbox.put(protocol.control("storage", storing=storing))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -145,7 +146,7 @@ class GatewayHost:
     async def drain(self, grace_s: float | None = None) -> None:
         """No new turns; running ones get the grace; the rest is left to others; sockets close."""
         self.draining = self.runner.draining = True
-        for connection in list(self.connections):
+        for connection in self.connections:
             connection.outbox.put(protocol.control("draining"))
         grace = self.config.drain_s if grace_s is None else grace_s
         if not await self.runner.wait_idle(grace):
@@ -153,7 +154,7 @@ class GatewayHost:
             await self.runner.aclose()
             await self.lanes.write(release_runs, turn_ids=left, lease_owner=self.lease_owner)
             self.wakeups.tell_work()
-        for connection in list(self.connections):
+        for connection in self.connections:
             await connection.close(RESTART)
 
     async def aclose(self) -> None:

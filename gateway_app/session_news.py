@@ -8,7 +8,7 @@ Any of them may be lost: a client lists its sessions again from time to time.
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -18,8 +18,8 @@ from gateway_app import protocol
 from gateway_app.config import GatewayConfig
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_store import LoggedEvents
+from gateway_app.open_sockets import OpenSockets
 from gateway_app.selectors.sessions import Listed, read_listed
-from gateway_app.socket_watch import OpenSocket
 from gateway_app.wakeups import WakeUps
 
 logger: Final = logging.getLogger(__name__)
@@ -32,9 +32,7 @@ _TELLING: Final = (b'{"type":"RUN_', b'{"type":"CUSTOM","name":"hermes.title"')
 class SessionNews:
     """The news of one process. Lives on its event loop; `note_from_thread` may come from any."""
 
-    def __init__(
-        self, sockets: Collection[OpenSocket], lanes: DatabaseLanes, config: GatewayConfig
-    ) -> None:
+    def __init__(self, sockets: OpenSockets, lanes: DatabaseLanes, config: GatewayConfig) -> None:
         self._sockets, self._lanes, self._config = sockets, lanes, config
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wakeups: WakeUps | None = None
@@ -81,15 +79,13 @@ class SessionNews:
                 logger.warning("The news of sessions could not be read")
 
     async def _tell(self, session_ids: Sequence[UUID]) -> None:
-        if not any(one.greeted for one in self._sockets):
+        if not self._sockets:
             return
-        texts: dict[int, list[tuple[UUID, str]]] = {}
         for session_id, listed in (await self._lanes.read(read_listed, session_ids)).items():
-            texts.setdefault(listed[0], []).append((session_id, _frame(session_id, listed)))
-        for socket in list(self._sockets):
-            if socket.greeted:
-                for session_id, text in texts.get(socket.user_id, ()):
-                    socket.outbox.put_news(session_id, text)
+            sockets = [one for one in self._sockets.of(listed[0]) if one.greeted]
+            text = _frame(session_id, listed) if sockets else ""
+            for one in sockets:
+                one.outbox.put_news(session_id, text)
 
 
 def _frame(session_id: UUID, listed: Listed) -> str:

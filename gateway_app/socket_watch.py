@@ -5,11 +5,11 @@ One loop for all sockets of a process: with a timer each, 25,000 idle ones would
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from math import inf
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import Final
 
 from django.db import DatabaseError
 
@@ -17,7 +17,7 @@ from gateway_app import credentials, protocol
 from gateway_app.close_codes import LAGGING, POLICY, REVOKED
 from gateway_app.config import GatewayConfig
 from gateway_app.database_threads import DatabaseLanes
-from gateway_app.outbox import Outbox
+from gateway_app.open_sockets import OpenSocket, OpenSockets
 
 logger: Final = logging.getLogger(__name__)
 
@@ -26,32 +26,10 @@ _BATCH: Final = 20
 """Credentials checked in one job, so that turns do not wait behind all of them."""
 
 
-class OpenSocket(Protocol):
-    """A socket as the process sees it. Times are monotonic."""
-
-    user_id: int
-    credential: Any
-    greeted: bool
-    opened_at: float
-    pinged_at: float
-    checked_at: float
-
-    @property
-    def outbox(self) -> Outbox: ...
-
-    @property
-    def close(self) -> Callable[[int], Awaitable[None]]: ...
-
-    @property
-    def tell(self) -> Callable[[str], Awaitable[None]]: ...
-
-
 class SocketWatch:
     """Looks after every socket of `sockets`, which come and go."""
 
-    def __init__(
-        self, sockets: set[OpenSocket], lanes: DatabaseLanes, config: GatewayConfig
-    ) -> None:
+    def __init__(self, sockets: OpenSockets, lanes: DatabaseLanes, config: GatewayConfig) -> None:
         self._sockets, self._lanes, self._config = sockets, lanes, config
         self._leaving: set[asyncio.Task[None]] = set()
         self._due = asyncio.Event()
@@ -61,14 +39,13 @@ class SocketWatch:
         while True:
             await asyncio.sleep(_EVERY_S)
             now = monotonic()
-            for one in list(self._sockets):
+            for one in self._sockets:
                 self._look(one, now)
 
     def check_now(self, user_id: int) -> None:
         """This person's sockets are checked at once: their credentials may have changed."""
-        for one in self._sockets:
-            if one.user_id == user_id:
-                one.checked_at = -inf
+        for one in self._sockets.of(user_id):
+            one.checked_at = -inf
         self._due.set()
 
     async def authorise_forever(self) -> None:

@@ -34,10 +34,11 @@ _OPEN: Final = "t.state IN ('queued', 'running')"
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What became of an orphaned turn. `run`: this process runs it again."""
+    """What became of an orphaned turn. `run`: this process runs it again; else it has `ended`."""
 
     run: RunLease | None
     logged: tuple[LoggedEvents, ...]
+    ended: Turn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ def _recover(
         logged.append(insert_events(orphan.session_id, turn.pk, generation, seq, starts))
     _update_turn(turn, stopped=stopped, again=again, generation=generation, owner=lease_owner)
     run = _next_run(locked, turn, generation, seq) if again else None
-    return Recovered(run, tuple(logged))
+    return Recovered(run, tuple(logged), None if again else turn)
 
 
 def _next_run(locked: dict[str, Any], turn: Turn, generation: int, seq: int) -> RunLease:
@@ -236,11 +237,12 @@ def _update_turn(turn: Turn, *, stopped: bool, again: bool, generation: int, own
     if again:
         turns.update(generation=generation, runs=turn.runs + 1, lease_owner=owner)
         return
-    state = "stopped" if stopped else "interrupted"
+    turn.state = turn.finish = "stopped" if stopped else "interrupted"
+    turn.error_code, turn.error_message = ("", "") if stopped else ("interrupted", LOST)
     turns.update(
-        state=state,
-        finish=state,
+        state=turn.state,
+        finish=turn.finish,
         finished_at=Now(),
-        error_code="" if stopped else "interrupted",
-        error_message="" if stopped else LOST,
+        error_code=turn.error_code,
+        error_message=turn.error_message,
     )

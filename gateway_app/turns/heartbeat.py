@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import DatabaseError
 
+from gateway_app import metrics
 from gateway_app.config import GatewayConfig
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.services import recovery
@@ -147,6 +148,8 @@ class Heartbeat:
         logger.info("Recovered a turn", extra={"session": orphan.session_id,
                                                "turn": orphan.turn_id})  # fmt: skip
         self._hub.publish(recovered.logged)
+        if (ended := recovered.ended) is not None:
+            metrics.count_turn(ended.state, ended.error_code, ended)
         if recovered.run is not None:
             self._runner.launch(recovered.run)
         else:

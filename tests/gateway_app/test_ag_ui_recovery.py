@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
+from gateway_app.metrics import REGISTRY
 from sessions_app.models import Message, Session
 from tests.ag_ui_verifier import Json
 from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
@@ -38,6 +39,12 @@ async def crash(gateway: GatewayHost, session_id: str) -> None:
 def rows_of(session_id: str) -> list[tuple[str, str, str | None]]:
     rows = Message.objects.filter(session_id=UUID(session_id)).exclude(kind="session_meta")
     return list(rows.order_by("position").values_list("kind", "state", "finish"))
+
+
+def counted(state: str, code: str) -> float:
+    """How many turns of this kind the process counted so far."""
+    labels = {"state": state, "code": code}
+    return REGISTRY.get_sample_value("hermes_turns_total", labels) or 0
 
 
 def errors(client: SocketClient, turn_id: str) -> list[Json]:
@@ -103,6 +110,7 @@ async def test_it_ends_a_dead_run_that_was_told_to_stop(
     gateway: GatewayHost, model: FakeModelServer, owner: User
 ) -> None:
     model.script(Script(tokens=["Half ", "an answer"], gates={1: Gate()}))
+    before = counted("stopped", "")
     async with SocketClient(owner) as client:
         sent = await client.say("hello")
         await client.until(lambda: client.text(sent["turnId"]))
@@ -112,6 +120,7 @@ async def test_it_ends_a_dead_run_that_was_told_to_stop(
         finished = await client.finished(sent["turnId"])
         await verified(client, sent["sessionId"])
     assert finished["outcome"] == {"type": "cancelled"}
+    assert counted("stopped", "") == before + 1
     assert await rows_of(sent["sessionId"]) == [
         ("user", "active", None), ("assistant", "active", "stopped"),
     ]  # fmt: skip
@@ -121,6 +130,7 @@ async def test_it_gives_a_turn_up_that_crashes_again_and_again(
     gateway: GatewayHost, model: FakeModelServer, owner: User
 ) -> None:
     model.default = Script(tokens=["Half ", "an answer"], gates={1: Gate()})
+    before = counted("interrupted", "interrupted")
     async with SocketClient(owner) as client:
         sent = await client.say("hello")
         waiting = await client.say("are you there?", sent["sessionId"])
@@ -133,6 +143,7 @@ async def test_it_gives_a_turn_up_that_crashes_again_and_again(
         await client.finished(waiting["turnId"])
         await verified(client, sent["sessionId"])
     assert error["metadata"]["hermes"] == {"retrying": False}
+    assert counted("interrupted", "interrupted") == before + 1
     assert [kind for kind, *_ in await rows_of(sent["sessionId"])] == [
         "user", "assistant", "assistant", "assistant", "notice", "user", "assistant",
     ]  # fmt: skip
