@@ -44,6 +44,7 @@ class DatabaseLanes:
         self._readers = readers
         self._postgres = postgres
         self._closing = threading.Event()
+        self._writing_since: float | None = None
         self._served: list[SimpleQueue[_Job | None]] = []
 
     def start(self, *, checkpoint: bool = False) -> None:
@@ -74,6 +75,11 @@ class DatabaseLanes:
         if self._reads is not self._writes:
             lanes["read"] = self._reads
         return {name: queue.qsize() for name, queue in lanes.items()}
+
+    def write_waits_s(self) -> float:
+        """How long SQLite's writer is at what it does now. Long is: others hold the lock."""
+        since = self._writing_since
+        return 0 if since is None else time.monotonic() - since
 
     def close(self) -> None:
         """Ends the threads after the jobs that were given; closes their connections."""
@@ -114,6 +120,7 @@ class DatabaseLanes:
         if checkpointed:
             with connection.cursor() as cursor:
                 cursor.execute("PRAGMA wal_autocheckpoint=0")
+        attempt = self._attempt_write if self._sqlite and alias == "default" else self._attempt
         try:
             while (job := queue.get()) is not None:
                 call, future = job
@@ -121,13 +128,20 @@ class DatabaseLanes:
                     continue
                 result, error = None, None
                 try:
-                    result = self._attempt(call)
+                    result = attempt(call)
                 except BaseException as exc:  # noqa: BLE001  the awaiting task gets it
                     error = exc
                 self._finish(future, result, error)
                 del job, call, future, result, error
         finally:
             db.connection().close()
+
+    def _attempt_write(self, call: Callable[[], R]) -> R:
+        self._writing_since = time.monotonic()
+        try:
+            return self._attempt(call)
+        finally:
+            self._writing_since = None
 
     def _attempt(self, call: Callable[[], R]) -> R:
         """Waits out SQLite's lock beyond its busy timeout; drops a broken connection."""

@@ -21,7 +21,8 @@ async def readyz(request: HttpRequest) -> JsonResponse:
     """200 if every part is in order and the process does not drain, else 503; says which."""
     parts = await sync_to_async(readiness.database_parts)()
     parts["channelLayer"] = await readiness.channel_layer_part()
-    parts["storage"] = readiness.OK if host().storage.storing else storage.WAITS
+    stuck = host().lanes.write_waits_s() > storage.LONG_S
+    parts["storage"] = storage.WAITS if stuck or not host().storage.storing else readiness.OK
     draining = host().draining
     ready = not draining and all(state == readiness.OK for state in parts.values())
     answer = {"ready": ready, "draining": draining, **parts}

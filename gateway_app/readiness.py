@@ -6,7 +6,7 @@ from typing import Final
 
 from channels.layers import get_channel_layer
 from django.db import Error, connection
-from redis.exceptions import RedisError
+from redis.exceptions import AuthenticationError, AuthorizationError, RedisError
 
 from gateway_app.migration_state import missing_migrations, unknown_migrations
 from sessions_app import clock
@@ -14,6 +14,7 @@ from sessions_app import clock
 logger = logging.getLogger(__name__)
 
 OK: Final = "ok"
+REFUSED: Final = "Redis refuses the password of REDIS_URL."
 LAYER_PATIENCE_S: Final = 3
 
 
@@ -39,6 +40,9 @@ async def channel_layer_part() -> str:
     try:
         async with asyncio.timeout(LAYER_PATIENCE_S):
             await layer.group_send("hermes-readiness", {"type": "readiness"})
+    except (AuthenticationError, AuthorizationError) as exc:
+        logger.warning("The channel layer does not let us in", extra={"reason": str(exc)})
+        return REFUSED
     except (OSError, RedisError) as exc:
         logger.warning("The channel layer does not answer", extra={"reason": str(exc)})
         return "The channel layer does not answer."

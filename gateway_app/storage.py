@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
+LONG_S: Final = 10
+"""No write of ours takes so long by itself: another program holds SQLite's lock."""
 WAITS: Final = "What is to be stored waits for the database."
 
 

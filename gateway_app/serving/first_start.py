@@ -3,6 +3,7 @@
 from typing import Final
 
 from django.contrib.auth.models import User
+from django.contrib.auth.password_validation import validate_password
 from django.db import IntegrityError, transaction
 
 ADMIN: Final = "admin"
@@ -11,7 +12,8 @@ ADMIN: Final = "admin"
 def ensure_admin(password: str | None) -> User | None:
     """Somebody can administer this site; returns `admin` as long as they have no password.
 
-    Where no user exists, `admin` is made. `password` is set once, on an `admin` without one.
+    Where no user exists, `admin` is made. `password` is set once, on an `admin` without one. Raises
+    ValidationError if it is one that nobody could choose in the pages either.
     """
     if not User.objects.exists():
         try:
@@ -24,6 +26,7 @@ def ensure_admin(password: str | None) -> User | None:
         return None
     if password is None:
         return admin
+    validate_password(password, admin)
     admin.set_password(password)
     admin.save(update_fields=["password"])
     return None

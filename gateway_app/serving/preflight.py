@@ -164,5 +164,8 @@ def _refuse_read_only() -> None:
 
 
 def check_channel_layer() -> None:
-    if asyncio.run(readiness.channel_layer_part()) != readiness.OK:
+    state = asyncio.run(readiness.channel_layer_part())
+    if state == readiness.REFUSED:
+        raise CommandError(f"{state} Set redis://:PASSWORD@HOST:PORT/DB, as Redis knows it.")
+    if state != readiness.OK:
         raise CommandError("Redis does not answer. Check REDIS_URL, or unset it.")

@@ -7,6 +7,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connection, connections
 from django.http.request import split_domain_port, validate_host
@@ -45,7 +47,7 @@ class Command(BaseCommand):
             lock = held.enter_context(ServingLock(connection))
             preflight.serve_alone(held)
             self._make_ready(lock, migrate=options["migrate"])
-            newcomer = ensure_admin(settings.ENVIRONMENT.admin_password)
+            newcomer = _first_person()
             secret = create_login_link(newcomer) if newcomer else None
             connections.close_all()
 
@@ -124,6 +126,17 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
+
+
+def _first_person() -> User | None:
+    """`admin`, as long as they have no password."""
+    try:
+        return ensure_admin(settings.ENVIRONMENT.admin_password)
+    except ValidationError as exc:
+        raise CommandError(
+            f"HERMES_ADMIN_PASSWORD is too weak. {' '.join(exc.messages)}"
+            " Choose another one, or unset it and log in by the link that is printed."
+        ) from exc
 
 
 def _port(text: str) -> int:
