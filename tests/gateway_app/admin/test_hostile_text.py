@@ -114,7 +114,8 @@ def test_it_shows_the_whole_corpus_as_names_and_as_words(root_client, batch):
         AgentFactory(name=text, slug=f"hostile-{at}")
         session = SessionFactory(owner=user, title=text, agent=f"hostile-{at}", model=text)
         TurnFactory(session=session, model=text, state="failed", error_message=text)
-        QueuedTurnFactory(session=session, content=[{"type": "text", "text": text}])
+        for one in (session, talk):
+            QueuedTurnFactory(session=one, content=[{"type": "text", "text": text}])
         ApiTokenFactory(user=user, name=text)
         parts = [{"type": kind, "text": text} for kind in ("text", "reasoning")]
         call = {"type": "tool_call", "id": f"{at}", "name": text, "arguments": text}
