@@ -120,13 +120,13 @@ test("it starts anew when the text is another one", () => {
 test("it gives lists and tables in parts, and those that stand there already stay the same", () => {
   const text = "| a | b |\n|-|-|\n| 1 | 2 |\n| 3 | 4 |\n\n3. three\n   - under\n4. four\n\nEnd";
   const [table, list, end] = new BlockStream(markdown).update(text);
-  assert.equal(table.parts.length, 2);
+  assert.equal(table.pieces.length, 2);
   assert.match(table.frame[0], /<table>[^]*<tbody>/);
-  assert.equal(list.parts.length, 2);
+  assert.equal(list.pieces.length, 2);
   assert.match(list.frame[0], /^<ol start="3">/);
-  assert.match(list.parts[0], /under/);
-  assert.equal(end.parts, undefined);
+  assert.match(list.pieces[0], /under/);
+  assert.equal(end.pieces, undefined);
   const more = new BlockStream(markdown).update("3. three\n   - under\n4. four, and more\n5. five")[0];
-  assert.equal(more.parts[0], list.parts[0]);
+  assert.equal(more.pieces[0], list.pieces[0]);
   assert.deepEqual(more.frame, list.frame);
 });

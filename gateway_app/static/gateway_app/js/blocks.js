@@ -4,7 +4,7 @@
 // is new.
 //
 // A block is {html}, or {code, language, closed} for a fence at the top level. A list and a table are
-// {html, frame: [before, after], parts}: `parts` are its items or rows, and html is all of it joined.
+// {html, frame: [before, after], pieces}: `pieces` are its items or rows, and html is all of it joined.
 
 import { OpenFence } from "./fence.js";
 
@@ -104,7 +104,7 @@ export class BlockStream {
   }
 }
 
-/** A list or a table in its parts; null for other tokens, and for a table without rows. */
+/** A list or a table in its pieces; null for other tokens, and for a table without rows. */
 function framed(tokens, render) {
   const body = tokens.findIndex(({ type }) => type === BODIES[tokens[0].type]);
   if (body < 0) return null;
@@ -114,9 +114,9 @@ function framed(tokens, render) {
   for (; tokens[end].level > level; end += 1) {
     if (tokens[end].level === level + 1 && tokens[end].nesting === 1) starts.push(end);
   }
-  const parts = starts.map((at, number) => render(tokens.slice(at, starts[number + 1] ?? end)));
+  const pieces = starts.map((at, number) => render(tokens.slice(at, starts[number + 1] ?? end)));
   const frame = [render(tokens.slice(0, body + 1)), render(tokens.slice(end))];
-  return { html: `${frame[0]}${parts.join("")}${frame[1]}`, frame, parts };
+  return { html: `${frame[0]}${pieces.join("")}${frame[1]}`, frame, pieces };
 }
 
 /** A fence with `lines` lines, its own two among them, if it has both. */

@@ -5,15 +5,15 @@ import { markup } from "./markup.js";
 
 export class RowsBlock {
   #frame = null;
-  #parts = [];
+  #pieces = [];
   #body = null;
   element = null;
 
   /** False if the block is another list or table than the one that is drawn. */
-  update({ frame, parts }) {
+  update({ frame, pieces }) {
     if (this.#frame !== null && frame.some((html, at) => html !== this.#frame[at])) return false;
-    const same = firstDifference(this.#parts, parts);
-    const fresh = markup(`${frame[0]}${parts.slice(same).join("")}${frame[1]}`).firstElementChild;
+    const same = firstDifference(this.#pieces, pieces);
+    const fresh = markup(`${frame[0]}${pieces.slice(same).join("")}${frame[1]}`).firstElementChild;
     if (this.#frame === null) {
       this.element = fresh;
       this.#body = bodyOf(fresh);
@@ -22,7 +22,7 @@ export class RowsBlock {
       this.#body.append(...bodyOf(fresh).children);
     }
     this.#frame = frame;
-    this.#parts = parts;
+    this.#pieces = pieces;
     return true;
   }
 }
