@@ -104,6 +104,11 @@ class Session(models.Model):
         ]
         indexes = [
             models.Index(fields=["owner", "archived", "-updated_at", "-id"], name="session_list"),
+            models.Index(
+                fields=["owner", "archived", "-updated_at", "-id"],
+                condition=models.Q(pinned=True),
+                name="session_pinned",
+            ),
             models.Index(fields=["key"], name="session_key"),
             models.Index(fields=["-updated_at", "-id"], name="session_recent"),
             models.Index(

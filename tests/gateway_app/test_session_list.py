@@ -1,11 +1,13 @@
 """The list of a person's conversations: keyset pages, search, archive, and nobody else's."""
 
 import pytest
+from django.db import connection
 
 from gateway_app.selectors.sessions import list_sessions, read_history
 from sessions_app.errors import MessageInvalid, SessionNotFound
 from sessions_app.services import delete_session, update_session
 from tests.factories import MessageFactory, SessionFactory, UserFactory
+from tests.statements import every_statement, postgres_plan, sqlite_plan
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -13,6 +15,18 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def listed(user_id: int, **fields: object) -> list[str]:
     page = {"query": None, "cursor": None, "limit": 50, "archived": False} | fields
     return [one["title"] for one in list_sessions(user_id=user_id, **page)["sessions"]]
+
+
+@pytest.mark.parametrize(("pinned", "index"), [(True, "session_pinned"), (None, "session_list")])
+def test_it_reads_a_page_in_order_from_an_index(pinned: bool | None, index: str) -> None:
+    """However many others a person has."""
+    owner = UserFactory()
+    with every_statement() as statements:
+        listed(owner.pk, pinned=pinned)
+    plan = sqlite_plan if connection.vendor == "sqlite" else postgres_plan
+    lines = plan(connection, statements.found[0])
+    assert any(index in line for line in lines), lines
+    assert not any("TEMP B-TREE" in line or "Sort" in line for line in lines), lines
 
 
 def test_it_pages_without_repeating_or_losing_a_row() -> None:
