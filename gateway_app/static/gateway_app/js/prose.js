@@ -74,8 +74,8 @@ export class Prose {
 }
 
 /** What draws a block that grows in place; null for one that is drawn as a whole. */
-function viewOf({ code, language, parts }) {
-  if (parts !== undefined) return RowsBlock;
+function viewOf({ code, language, pieces }) {
+  if (pieces !== undefined) return RowsBlock;
   if (code === undefined) return null;
   return language.toLowerCase() === "mermaid" ? DiagramBlock : CodeBlock;
 }
