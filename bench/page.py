@@ -1,9 +1,10 @@
 """`python -m bench.page [--chromium PATH]`: the chat in a browser with a long conversation.
 
 5,000 messages, one of them with 400 KB of code; then an answer at 200 tokens a second while
-somebody types; then 400 KB of code as an answer; then a reload in the midst of one. The figures are
-those of the page's own clock; a busy machine makes them worse. While they are taken, elements are
-found by selectors: a search by role computes the whole page's names on the page's own thread.
+somebody types; then 400 KB of code as an answer; then four ways to leave one and come back. The
+figures are those of the page's own clock; a busy machine makes them worse. While they are taken,
+elements are found by selectors: a search by role computes the whole page's names on the page's own
+thread.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from bench.table import Row, at_most, median, percentile, render
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import log_in
 from tests.browser.served import Served
+from tests.browser.wire import Wire
 from tests.fake_model_server import FakeModelServer, Script
 
 MESSAGES: Final = 5_000
@@ -158,25 +160,72 @@ def long_code(chat: ChatPage, model: FakeModelServer) -> list[Row]:
     ]
 
 
-def reload(chat: ChatPage, model: FakeModelServer) -> list[Row]:
-    """From the navigation to text that grows again."""
-    words = [f"word{number} " for number in range(1500)]
-    model.script(Script(tokens=words, token_delay_s=1 / 200, usage=USAGE))
-    chat.send("Reload")
-    expect(chat.live).to_contain_text("word200")
+GROWING: Final = """(since) => new Promise((resolve) => {
+  let seen = null;
+  const look = () => {
+    const text = document.querySelector(".live .prose")?.textContent.length ?? 0;
+    if (seen !== null && text > seen) return resolve(performance.now() - (since ?? 0));
+    if (text > 0) seen ??= text;
+    requestAnimationFrame(look);
+  };
+  look();
+})"""
+"""Milliseconds from an instant of the page's clock (its navigation, without one) to new text."""
+
+
+def reload(chat: ChatPage, _: Wire) -> tuple[ChatPage, float]:
     chat.page.reload()
-    grown = chat.page.evaluate("""() => new Promise((resolve) => {
-      let seen = null;
-      const look = () => {
-        const text = document.querySelector(".live .prose")?.textContent.length ?? 0;
-        if (seen !== null && text > seen) return resolve(performance.now());
-        if (text > 0) seen ??= text;
-        requestAnimationFrame(look);
-      };
-      look();
-    })""")
-    expect(chat.live).to_have_count(0, timeout=PATIENCE_MS)
-    return [at_most("reload amid an answer, until it grows again", 1000, float(grown), " ms")]
+    return chat, chat.page.evaluate(GROWING)
+
+
+def switch(chat: ChatPage, _: Wire) -> tuple[ChatPage, float]:
+    chat.page.get_by_role("button", name="New chat").first.click()
+    expect(chat.answers).to_have_count(0)
+    back = f"() => {{ const now = performance.now(); history.back(); return ({GROWING})(now); }}"
+    return chat, chat.page.evaluate(back)
+
+
+def offline(chat: ChatPage, wire: Wire) -> tuple[ChatPage, float]:
+    """Cut off for 20 s; from the network's return."""
+    wire.cut()
+    chat.page.wait_for_timeout(20_000)
+    wire.mend()
+    again = (
+        "() => { const now = performance.now(); dispatchEvent(new Event('online'));"
+        f" return ({GROWING})(now); }}"
+    )
+    return chat, chat.page.evaluate(again)
+
+
+def elsewhere(chat: ChatPage, _: Wire) -> tuple[ChatPage, float]:
+    context, address = chat.page.context, chat.page.url
+    chat.page.close()
+    page = context.new_page()
+    page.goto(address)
+    return ChatPage(page, chat.base_url), page.evaluate(GROWING)
+
+
+LEAVES: Final = {
+    "reload amid an answer, until it grows again": reload,
+    "another conversation and back": switch,
+    "20 s without a network, from its return": offline,
+    "tab closed, opened elsewhere": elsewhere,
+}
+
+
+def returning(chat: ChatPage, wire: Wire, model: FakeModelServer) -> list[Row]:
+    """One answer for each way of leaving it."""
+    words = [f"word{number} " for number in range(8_000)]
+    found = []
+    for what, leave in LEAVES.items():
+        model.script(Script(tokens=words, token_delay_s=1 / 200, usage=USAGE))
+        chat.send("Go on")
+        expect(chat.live).to_contain_text("word200")
+        chat, grown = leave(chat, wire)
+        found.append(at_most(what, 1000, float(grown), " ms"))
+        chat.page.get_by_role("button", name="Stop").click()
+        expect(chat.live).to_have_count(0)
+    return found
 
 
 def measure(chromium: str) -> list[Row]:
@@ -184,24 +233,25 @@ def measure(chromium: str) -> list[Row]:
         FakeModelServer() as model,
         tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder,
         Served(Path(folder), model.url) as served,
+        Wire(served.port) as wire,
         sync_playwright() as playwright,
     ):
         expect.set_options(timeout=PATIENCE_MS)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         context = browser.new_context(viewport={"width": 1280, "height": 800})
         context.add_init_script(WATCH)
-        log_in(context, served.url)
-        chat = ChatPage(context.new_page(), served.url).open()
+        log_in(context, wire.url)
+        chat = ChatPage(context.new_page(), wire.url).open()
         chat.ask("Begin")
         path = chat.wait_opened()
         fill(served.database, path.strip("/").rpartition("/")[2].replace("-", ""))
         stages: list[Callable[[], list[Row]]] = [
-            lambda: opening(chat.page, served.url + path),
+            lambda: opening(chat.page, wire.url + path),
             lambda: paging(chat.page),
             lambda: settle(chat, model),
             lambda: streaming(chat, model),
             lambda: long_code(chat, model),
-            lambda: reload(chat, model),
+            lambda: returning(chat.open(path), wire, model),
         ]
         found = []
         for stage in stages:

@@ -26,6 +26,12 @@ R = TypeVar("R")
 logger = logging.getLogger(__name__)
 
 _LOCK_PATIENCE_S: Final = 60
+_BUSY_MS: Final = 50
+"""SQLite waits for a lock with the connection's mutex held. A cursor of that connection which the
+garbage collector finds meanwhile, on whatever thread, waits for the mutex with the interpreter's
+lock held: the whole process would stand still for as long. So the writer waits outside of it."""
+_PAUSE_S: Final = 0.01
+_TELL_S: Final = 5
 _Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
 
 
@@ -117,10 +123,13 @@ class DatabaseLanes:
 
     def _serve(self, queue: SimpleQueue[_Job | None], alias: str, checkpointed: bool) -> None:
         db.own_thread(alias)
-        if checkpointed:
+        writes = self._sqlite and alias == "default"
+        if writes:
             with connection.cursor() as cursor:
-                cursor.execute("PRAGMA wal_autocheckpoint=0")
-        attempt = self._attempt_write if self._sqlite and alias == "default" else self._attempt
+                cursor.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+                if checkpointed:
+                    cursor.execute("PRAGMA wal_autocheckpoint=0")
+        attempt = self._attempt_write if writes else self._attempt
         try:
             while (job := queue.get()) is not None:
                 call, future = job
@@ -144,8 +153,8 @@ class DatabaseLanes:
             self._writing_since = None
 
     def _attempt(self, call: Callable[[], R]) -> R:
-        """Waits out SQLite's lock beyond its busy timeout; drops a broken connection."""
-        until = time.monotonic() + _LOCK_PATIENCE_S
+        """Waits for SQLite's lock, whoever holds it; drops a broken connection."""
+        began, told = time.monotonic(), False
         while True:
             try:
                 return call()
@@ -155,9 +164,13 @@ class DatabaseLanes:
                     db.connection().close_if_unusable_or_obsolete()
                     raise
                 busy = getattr(exc.__cause__, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-                if not busy or time.monotonic() > until:
+                waited = time.monotonic() - began
+                if not busy or waited > _LOCK_PATIENCE_S:
                     raise
-                logger.warning("Waiting for the SQLite lock")
+                if waited > _TELL_S and not told:
+                    told = True
+                    logger.warning("Waiting for the SQLite lock")
+                self._closing.wait(_PAUSE_S)
             except InterfaceError as exc:  # Django does not count it to DatabaseError
                 db.connection().close()
                 raise OperationalError("The connection to the database was lost.") from exc

@@ -1,8 +1,12 @@
 """The line between async code and the database: order, isolation, errors, cancellation."""
 
 import asyncio
+import gc
+import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator
+from contextlib import closing
 
 import pytest
 from django.db import DatabaseError, connection
@@ -73,3 +77,40 @@ async def test_it_commits_a_write_whose_waiter_was_cancelled(lanes: DatabaseLane
 async def test_it_answers_many_jobs_at_once(lanes: DatabaseLanes) -> None:
     found = await asyncio.gather(*(lanes.read(pow, 2, number) for number in range(500)))
     assert found == [2**number for number in range(500)]
+
+
+async def test_it_goes_on_collecting_garbage_while_the_writer_waits_for_a_lock(
+    lanes: DatabaseLanes,
+) -> None:
+    """A cursor of the waiting connection needs what SQLite holds while it waits by itself."""
+    if connection.vendor != "sqlite":
+        return  # no connection of PostgreSQL shares a mutex with its cursors
+
+    rings: list[list[object]] = []
+
+    def make_rings() -> None:
+        for _ in range(5):
+            cursor = db.connection().cursor()
+            cursor.execute("SELECT 1")
+            rings.append([cursor])
+            rings[-1].append(rings[-1])
+
+    await lanes.write(make_rings)
+    gc.disable()
+    try:
+        with closing(sqlite3.connect(str(connection.settings_dict["NAME"]))) as other:
+            other.execute("BEGIN IMMEDIATE")
+            waiting = asyncio.ensure_future(lanes.write(JobLease.objects.create, name="late"))
+            began = time.monotonic()
+            while rings:
+                rings.pop()
+                gc.collect()
+                await lanes.read(JobLease.objects.count)
+            stood_still_s = time.monotonic() - began
+            assert not waiting.done()
+            other.execute("ROLLBACK")
+        await waiting
+    finally:
+        gc.enable()
+    assert stood_still_s < 8
+    assert await lanes.read(JobLease.objects.count) == 1
