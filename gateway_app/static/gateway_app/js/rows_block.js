@@ -17,6 +17,8 @@ export class RowsBlock {
     if (this.#frame === null) {
       this.element = fresh;
       this.#body = bodyOf(fresh);
+      // only its pieces: the line ends between them depend on how it came
+      this.#body.replaceChildren(...this.#body.children);
     } else {
       while (this.#body.children.length > same) this.#body.lastElementChild.remove();
       this.#body.append(...bodyOf(fresh).children);
