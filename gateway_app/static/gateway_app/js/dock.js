@@ -59,7 +59,8 @@ export class Dock {
     });
     const session = this.#session(state);
     const model = models.modelOf(session);
-    this.#picker.show({ model: state.missing ? null : model, connected });
+    const offered = models.list.length > 0 || models.agents.length > 1;
+    this.#picker.show({ model: state.missing ? null : model, ready: connected && offered });
     this.#gauge.show(contextGauge(state, model));
   }
 

@@ -27,7 +27,7 @@ export class Menu {
     this.#element.showPopover();
     this.#place();
     opener.setAttribute("aria-expanded", "true");
-    (this.#element.querySelector("[aria-checked=true]") ?? this.#buttons()[0]).focus();
+    (this.#element.querySelector("[aria-checked=true]") ?? this.#buttons()[0])?.focus();
   }
 
   #buttons() {

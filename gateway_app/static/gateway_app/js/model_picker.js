@@ -13,8 +13,8 @@ export class ModelPicker {
     parts.model.addEventListener("click", () => actions.open(parts.model));
   }
 
-  /** `model`: {name, provider}, or null while nothing is known. */
-  show({ model, connected }) {
+  /** `model`: {name, provider}, or null while nothing is known. `ready`: there is a choice. */
+  show({ model, ready }) {
     const { model: button, modelIcon, modelName, modelPlace } = this.#parts;
     button.hidden = model === null;
     if (model === null) return;
@@ -22,7 +22,7 @@ export class ModelPicker {
     modelIcon.toggleAttribute("hidden", !local);
     setText(modelName, model.name);
     setText(modelPlace, local ? placeOf(model) : "");
-    button.disabled = !connected;
+    button.disabled = !ready;
     button.title = `${model.name}, ${placeOf(model)}`;
   }
 }
