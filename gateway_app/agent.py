@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import groupby
 from time import monotonic
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Literal, Protocol, cast
 from uuid import UUID
 
 from gateway_app.providers.base import (
@@ -49,12 +49,32 @@ class ToolCall:
     name: str
     arguments: str
 
+    def part(self) -> dict[str, Any]:
+        """The part of its message's row."""
+        return {
+            "type": "tool_call", "id": self.id, "name": self.name, "arguments": self.arguments,
+        }  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
+    """What came of a call. `message_id` is its row's; `error` may be "unknown": nobody knows."""
+
+    message_id: UUID
     call_id: str
     content: str
-    error: bool = False
+    error: bool | Literal["unknown"] = False
+    duration_ms: int | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """What is told of it beside its content, where there is anything to tell."""
+        facts: dict[str, Any] = {"error": self.error} if self.error else {}
+        return facts if self.duration_ms is None else facts | {"durationMs": self.duration_ms}
+
+    def part(self) -> dict[str, Any]:
+        """The part of its message's row."""
+        named = {"type": "tool_result", "callId": self.call_id, "content": self.content}
+        return named | self.facts()
 
 
 @dataclass(slots=True)
@@ -65,6 +85,10 @@ class Draft:
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
+    results: dict[str, ToolResult] = field(default_factory=dict)
+    """By call, for every call once the first of them is shown: as far as is known by now."""
+    open_calls: set[str] = field(default_factory=set)
+    """Calls that are shown, while no result of theirs is."""
     sent: list[dict[str, Any]] | None = None
     """The parts that the provider wants back, where they say more than `parts`."""
     finish: str | None = None
@@ -96,7 +120,7 @@ class Draft:
             parts.append({"type": "reasoning", "text": "".join(self.reasoning), **duration})
         if self.text:
             parts.append({"type": "text", "text": "".join(self.text)})
-        parts += [_call_part(call) for call in self.calls]
+        parts += [call.part() for call in self.calls]
         return parts
 
 
@@ -128,9 +152,11 @@ class Port(Protocol):
         """
         ...
 
-    async def call_tool(self, call: ToolCall) -> ToolResult: ...
+    async def call_tools(self, draft: Draft) -> None:
+        """The draft holds the result of each of its calls. None is made before it is durable."""
+        ...
 
-    async def commit_step(self, draft: Draft, results: Sequence[ToolResult]) -> None:
+    async def commit_step(self, draft: Draft) -> None:
         """The calls and their results are durable before the next model call."""
         ...
 
@@ -154,8 +180,8 @@ async def run_turn(port: Port) -> Draft:
             )
         if not draft.calls and draft.finish != "pause":
             return draft
-        results = [await port.call_tool(call) for call in draft.calls]
-        await port.commit_step(draft, results)
+        await port.call_tools(draft)
+        await port.commit_step(draft)
     raise TurnLimit(
         f"The agent used tools {MAX_STEPS} times without an answer and was stopped. "
         "Ask for less at once."
@@ -213,14 +239,10 @@ def _sent(
     if replay is None:
         return None
     return [
-        _call_part(calls[part["index"]]) if part["type"] == "tool_call" else part
+        calls[part["index"]].part() if part["type"] == "tool_call" else part
         for part in replay
         if part["type"] != "tool_call" or part["index"] in calls
     ]
-
-
-def _call_part(call: ToolCall) -> dict[str, Any]:
-    return {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}
 
 
 @dataclass(slots=True)

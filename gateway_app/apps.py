@@ -1,4 +1,4 @@
-"""Connects the rebaseline receiver; after migrations makes the first agent and the groups."""
+"""Connects receivers and finds tools; after migrations makes the first agent and the groups."""
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
@@ -10,9 +10,11 @@ class GatewayAppConfig(AppConfig):
 
     def ready(self) -> None:
         from gateway_app import receivers, revocation
+        from gateway_app.tools import registry
 
         receivers.connect()
         revocation.connect()
+        registry.discover()
         post_migrate.connect(_make_first_rows, sender=self)
 
 

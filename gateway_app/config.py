@@ -70,6 +70,10 @@ class GatewayConfig:
     idle_timeout_s: float = 60
     total_timeout_s: float = 1800
     max_retries: int = 2
+    # tools
+    tool_timeout_s: float = 60
+    tool_threads: int = 8
+    tool_result_characters: int = 100_000
     # threads
     reader_threads: int = 4
     postgres_threads: int = 8

@@ -87,6 +87,10 @@ class RunLog:
         self._events = self._events[len(landed.events) :]
         self.last_seq = landed.last_seq
 
+    async def landed(self) -> None:
+        """Everything so far is committed and shown; a database that is away is waited for."""
+        await self._log.landed(self)
+
     async def settle(self) -> None:
         """No flush of this run is in flight or in doubt: the run's own transaction comes after it.
 
@@ -152,6 +156,11 @@ class EventLog:
     async def settle(self, run_log: RunLog) -> None:
         async with self._flushed:
             await self._flushed.wait_for(lambda: run_log not in self._flushing)
+
+    async def landed(self, run_log: RunLog) -> None:
+        self.want(run_log, urgent=True)
+        async with self._flushed:
+            await self._flushed.wait_for(lambda: not run_log and run_log not in self._flushing)
 
     async def resolve(self, run_log: RunLog) -> None:
         """Finds out whether a flush in doubt was committed, so that nothing is logged twice."""

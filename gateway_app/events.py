@@ -111,16 +111,20 @@ def tool_call(message_id: UUID, call_id: str, name: str, arguments: str) -> list
     ]
 
 
-def tool_result(message_id: UUID, call_id: str, content: str) -> bytes:
-    return _encode(
-        {
-            "type": "TOOL_CALL_RESULT",
-            "messageId": str(message_id),
-            "toolCallId": call_id,
-            "content": content,
-            "role": "tool",
-        }
-    )
+def tool_result(
+    message_id: UUID, call_id: str, content: str, facts: Mapping[str, Any] | None = None
+) -> bytes:
+    """`facts`: what `metadata.hermes` holds, `error` and `durationMs`."""
+    event: dict[str, Any] = {
+        "type": "TOOL_CALL_RESULT",
+        "messageId": str(message_id),
+        "toolCallId": call_id,
+        "content": content,
+        "role": "tool",
+    }
+    if facts:
+        event["metadata"] = {"hermes": dict(facts)}
+    return _encode(event)
 
 
 def custom(name: str, value: object) -> bytes:

@@ -41,6 +41,9 @@ class AgentVersion(models.Model):
     fallback_models = models.TextField(
         blank=True, db_default="", default="", help_text="one `provider:model` a line, in order"
     )
+    tools = models.TextField(
+        blank=True, db_default="", default="", help_text="one tool's name a line"
+    )
     system_prompt = models.TextField(blank=True)
     temperature = models.FloatField(null=True, blank=True)
     max_output_tokens = models.PositiveIntegerField(null=True, blank=True)

@@ -97,7 +97,8 @@ class _ToolCall(_Part, tag="tool_call"):
 class _ToolResult(_Part, tag="tool_result"):
     call_id: str = msgspec.field(name="callId")
     content: str
-    error: bool = False
+    error: bool | Literal["unknown"] = False
+    duration_ms: Count | None = msgspec.field(default=None, name="durationMs")
 
 
 class _Attachment(_Part, tag="attachment"):

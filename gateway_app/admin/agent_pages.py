@@ -28,6 +28,7 @@ POLICY: Final = {"Content-Security-Policy": TRUSTED_TYPES_POLICY}
 SETTINGS: Final = {
     "model": (gettext_lazy("Model"), gettext_lazy("the site's default")),
     "fallback_models": (gettext_lazy("Fallback models"), gettext_lazy("none")),
+    "tools": (gettext_lazy("Tools"), gettext_lazy("none")),
     "temperature": (gettext_lazy("Temperature"), gettext_lazy("the provider's")),
     "max_output_tokens": (gettext_lazy("Max output tokens"), gettext_lazy("the provider's")),
 }

@@ -1,6 +1,7 @@
 """Agents: saving the form makes a version; a version itself is never changed."""
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, cast
 
 from django import forms
 from django.contrib import admin
@@ -15,10 +16,12 @@ from gateway_app.admin import agent_pages, cells
 from gateway_app.admin.words import Word
 from gateway_app.models import DEFAULT_PROMPT, Agent, AgentVersion
 from gateway_app.services import agents as services
+from gateway_app.tools.base import Tool
+from gateway_app.tools.registry import all_tools
 from sessions_app.changelist import KeysetAdmin
 
 VERSION_FIELDS = (
-    "model", "fallback_models", "system_prompt", "temperature", "max_output_tokens",
+    "model", "fallback_models", "tools", "system_prompt", "temperature", "max_output_tokens",
 )  # fmt: skip
 MAX_FALLBACKS = 5
 LISTED_VERSIONS = 20
@@ -43,6 +46,12 @@ class AgentForm(forms.ModelForm[Agent]):
         help_text="One PROVIDER:MODEL a line, asked in this order when the model above is not"
         " there, does not answer or takes no more requests.",
     )
+    tools = forms.MultipleChoiceField(
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+        help_text="What the agent may do on behalf of whoever writes to it. Several servers and"
+        " small models take no tools.",
+    )
     system_prompt = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 14, "cols": 90, "dir": "auto"}),
         required=False,
@@ -63,12 +72,16 @@ class AgentForm(forms.ModelForm[Agent]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        tools = cast(forms.MultipleChoiceField, self.fields["tools"])
+        tools.choices = _tool_choices([])
         if self.instance._state.adding:
             self.fields["system_prompt"].initial = DEFAULT_PROMPT
             return
         current = current_version(self.instance)
         for name in VERSION_FIELDS:
             self.fields[name].initial = getattr(current, name, None)
+        tools.initial = current.tools.split() if current else []
+        tools.choices = _tool_choices(tools.initial)
         self.fields["edited_version"].initial = self.instance.current_version
         self.fields["make_default"].initial = self.instance.is_default
         self.fields["make_default"].disabled = self.instance.is_default
@@ -93,6 +106,10 @@ class AgentForm(forms.ModelForm[Agent]):
             raise forms.ValidationError(f"Name at most {MAX_FALLBACKS} models.")
         return "\n".join(names)
 
+    def clean_tools(self) -> str:
+        """One name a line, always in the same order."""
+        return "\n".join(sorted(self.cleaned_data["tools"]))
+
     def clean(self) -> dict[str, Any] | None:
         """Raises ValidationError where somebody saved a version since this form was opened."""
         cleaned = super().clean()
@@ -110,6 +127,18 @@ class AgentForm(forms.ModelForm[Agent]):
 
     def version_values(self) -> dict[str, Any]:
         return {name: self.cleaned_data[name] for name in VERSION_FIELDS}
+
+
+def _tool_choices(chosen: Sequence[str]) -> list[tuple[str, str]]:
+    """What is installed, and what the agent has all the same."""
+    known = [(tool.name, f"{tool.name}: {_first_line(tool)}") for tool in all_tools()]
+    names = {name for name, _ in known}
+    gone = [(name, f"{name} (not installed)") for name in chosen if name not in names]
+    return [*known, *gone]
+
+
+def _first_line(tool: Tool) -> str:
+    return tool.description.partition("\n")[0]
 
 
 def current_version(agent: Agent) -> AgentVersion | None:
@@ -222,6 +251,7 @@ class AgentVersionAdmin(KeysetAdmin[AgentVersion]):
                 "fields": (
                     "model_used",
                     "fallbacks",
+                    "tool_names",
                     "prompt_text",
                     "temperature",
                     "max_output_tokens",
@@ -249,6 +279,11 @@ class AgentVersionAdmin(KeysetAdmin[AgentVersion]):
     @admin.display(description="fallback models")
     def fallbacks(self, version: AgentVersion) -> SafeString | str:
         names = version.fallback_models.split()
+        return cells.value(", ".join(names)) if names else cells.NOTHING
+
+    @admin.display(description="tools")
+    def tool_names(self, version: AgentVersion) -> SafeString | str:
+        names = version.tools.split()
         return cells.value(", ".join(names)) if names else cells.NOTHING
 
     @admin.display(description="system prompt")

@@ -32,6 +32,7 @@ def create_agent(
     max_output_tokens: int | None,
     created_by_id: int | None,
     fallback_models: str = "",
+    tools: str = "",
 ) -> Agent:
     """A new agent stands with its version 1. Raises IntegrityError for a slug that is taken."""
     with transaction.atomic():
@@ -44,6 +45,7 @@ def create_agent(
             temperature=temperature,
             max_output_tokens=max_output_tokens,
             fallback_models=fallback_models,
+            tools=tools,
             created_by_id=created_by_id,
         )
     return agent
@@ -72,6 +74,7 @@ def save_agent_version(
     max_output_tokens: int | None,
     created_by_id: int | None,
     fallback_models: str = "",
+    tools: str = "",
 ) -> AgentVersion:
     """Makes the agent's next version, unless nothing differs from the current one.
 
@@ -86,6 +89,7 @@ def save_agent_version(
             "temperature": temperature,
             "max_output_tokens": max_output_tokens,
             "fallback_models": fallback_models,
+            "tools": tools,
         }
         if current and all(getattr(current, name) == value for name, value in values.items()):
             return current

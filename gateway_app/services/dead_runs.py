@@ -1,30 +1,49 @@
 """What a dead run had shown, read from its log, and what closes it: rows and events."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
 from gateway_app import events
+from gateway_app.agent import ToolCall, ToolResult
 from gateway_app.event_store import read_run_events
 from gateway_app.models import Turn
+from gateway_app.services.tool_rows import result_event, result_row
 from sessions_app.fields import dump_json
+from sessions_app.models import new_id
 from sessions_app.transcript import NewMessage
 
+UNKNOWN: Final = (
+    "The outcome is unknown: the server stopped while this tool ran."
+    " It may have run. It was not run again."
+)
 LOST: Final = "The server stopped while this answer was being written. Send again to go on."
 
 
 @dataclass(slots=True)
 class DeadRun:
-    """What a run had shown when it died: the open items and the text, read from its log."""
+    """What a run had shown when it died: open items, text and calls, read from its log."""
 
     message_id: UUID | None = None
     text: str = ""
     reasoning: str = ""
+    calls: dict[str, ToolCall] = field(default_factory=dict)
+    """Calls that the log tells of: they may have been made."""
+    results: dict[str, ToolResult] = field(default_factory=dict)
+    """What came of each call, as far as the log knows."""
     closing: tuple[bytes, ...] = ()
     terminal: bool = False
+
+    def close_calls(self) -> None:
+        """Every call has a result, in the order of the calls."""
+        self.results = {
+            call_id: self.results.get(call_id)
+            or ToolResult(new_id(), call_id, UNKNOWN, error="unknown")
+            for call_id in self.calls
+        }
 
 
 def read_dead(session_id: UUID, turn_id: UUID, generation: int) -> DeadRun:
@@ -57,32 +76,60 @@ def read_dead_run(logged: Sequence[bytes]) -> DeadRun:
             dead.reasoning += event["delta"]
         elif kind == "REASONING_END":
             open_items.pop(("reasoning", event["messageId"]), None)
+        elif kind == "TOOL_CALL_START":
+            if dead.message_id != UUID(event["parentMessageId"]):
+                dead.text = dead.reasoning = ""
+            dead.message_id, call_id = UUID(event["parentMessageId"]), event["toolCallId"]
+            dead.calls[call_id] = ToolCall(call_id, event["toolCallName"], "")
+        elif kind == "TOOL_CALL_ARGS":
+            call = dead.calls[event["toolCallId"]]
+            dead.calls[call.id] = replace(call, arguments=call.arguments + event["delta"])
+        elif kind == "TOOL_CALL_RESULT":
+            dead.results[event["toolCallId"]] = _result(event)
         elif kind == "CUSTOM" and event["name"] == "hermes.committed":
             dead.message_id, dead.text, dead.reasoning = None, "", ""
+            dead.calls, dead.results = {}, {}
         elif kind in {"RUN_FINISHED", "RUN_ERROR"}:
             dead.terminal = True
-    dead.closing = tuple(event for closing in open_items.values() for event in closing)
+    told = set(dead.results)
+    dead.close_calls()
+    dead.closing = (
+        *(event for closing in open_items.values() for event in closing),
+        *(result_event(one) for call_id, one in dead.results.items() if call_id not in told),
+    )
     return dead
 
 
+def _result(event: Mapping[str, Any]) -> ToolResult:
+    facts = event.get("metadata", {}).get("hermes", {})
+    return ToolResult(
+        UUID(event["messageId"]),
+        event["toolCallId"],
+        event["content"],
+        error=facts.get("error", False),
+        duration_ms=facts.get("durationMs"),
+    )
+
+
 def closing_rows(turn: Turn, dead: DeadRun, *, stopped: bool, again: bool) -> list[NewMessage]:
-    """The text a person may have seen; and a notice, if the turn is over without an answer."""
+    """The text a person may have seen; and a notice, if the turn is over without an answer.
+
+    A step whose calls were shown stays, with what is known of them: they are not made again.
+    """
     rows: list[NewMessage] = []
     finish = "stopped" if stopped else "interrupted"
-    if dead.message_id is not None and (dead.text or dead.reasoning):
-        parts = [{"type": "reasoning", "text": dead.reasoning}] if dead.reasoning else []
-        if dead.text:
-            parts.append({"type": "text", "text": dead.text})
+    if dead.message_id is not None and (dead.text or dead.reasoning or dead.calls):
         rows.append(
             NewMessage(
                 kind="assistant",
                 id=dead.message_id,
-                parts=dump_json(parts),
-                state="superseded" if again else "active",
-                finish=finish,
+                parts=dump_json(_parts(dead)),
+                state="superseded" if again and not dead.calls else "active",
+                finish="tool_calls" if again and dead.calls else finish,
             )
         )
-    if not again and not (stopped and rows):
+        rows += [result_row(result) for result in dead.results.values()]
+    if not again and not (stopped and (dead.text or dead.reasoning)):
         text = "Stopped before an answer." if stopped else LOST
         rows.append(
             NewMessage(
@@ -90,6 +137,13 @@ def closing_rows(turn: Turn, dead: DeadRun, *, stopped: bool, again: bool) -> li
             )
         )
     return rows
+
+
+def _parts(dead: DeadRun) -> list[dict[str, Any]]:
+    parts = [{"type": "reasoning", "text": dead.reasoning}] if dead.reasoning else []
+    if dead.text:
+        parts.append({"type": "text", "text": dead.text})
+    return [*parts, *(call.part() for call in dead.calls.values())]
 
 
 def closing_events(dead: DeadRun, turn: Turn, *, stopped: bool, again: bool) -> list[bytes]:

@@ -7,6 +7,7 @@ from django.db.models import F
 
 from gateway_app.models import AgentVersion, FrozenPrompt
 from gateway_app.providers.base import Prompt, RequestSettings
+from gateway_app.tools.registry import dump_schemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,11 @@ class FrozenConfig:
 def freeze_prompt(config: tuple[str, int, str, str]) -> FrozenConfig:
     """The session's agent version and prompt, fixed from now on. Sync, in the caller's transaction.
 
-    Nothing volatile goes in: no clock, no ids, no names.
+    Nothing volatile goes in: no clock, no ids, no names. Tools are described as they are now, and
+    so for life: a session knows nothing of what becomes of them later.
     """
     version = read_version(config[0], config[1])
-    tools = "[]"
+    tools = dump_schemas(version.tools.split())
     digest = hashlib.sha256(f"{version.system_prompt}\x00{tools}".encode()).hexdigest()
     FrozenPrompt.objects.bulk_create(
         [FrozenPrompt(hash=digest, system_prompt=version.system_prompt, tool_schemas=tools)],

@@ -9,7 +9,9 @@ from gateway_app.agent import Draft
 from gateway_app.services.runs import RunWrite, TurnRecord
 from gateway_app.services.starting import RunLease
 from gateway_app.shapes import cost
+from gateway_app.tools.registry import read_names
 from gateway_app.turns.live_run import LiveRun
+from gateway_app.turns.tool_step import open_results, step_rows
 from sessions_app.fields import dump_json
 from sessions_app.transcript import NewMessage
 
@@ -47,7 +49,7 @@ def ending_write(live: LiveRun, ending: Ending, lease_owner: str | None) -> RunW
     return RunWrite(
         run=live.run,
         messages=messages,
-        before=live.close_items(),
+        before=[*live.close_items(), *open_results(live.draft)],
         terminal=_terminal(live.run, record, ending),
         record=record,
         state=ending.state,
@@ -58,29 +60,17 @@ def ending_write(live: LiveRun, ending: Ending, lease_owner: str | None) -> RunW
 def closing_rows(draft: Draft | None, ending: Ending, finish: str) -> list[NewMessage]:
     """The answer as far as it came, and for what is not an answer a notice that closes it."""
     rows: list[NewMessage] = []
-    if draft is not None and (draft.text or draft.reasoning or ending.state == "completed"):
-        draft.calls = draft.calls if ending.state == "completed" else []
-        rows.append(
-            NewMessage(
-                kind="assistant",
-                id=draft.message_id,
-                parts=dump_json(draft.parts()),
-                sent_parts=_sent_parts(draft, ending),
-                finish=finish,
-            )
-        )
+    if draft is not None and (
+        draft.text or draft.reasoning or draft.results or ending.state == "completed"
+    ):
+        if not draft.results and ending.state != "completed":
+            draft.calls, draft.sent = [], None  # an answer that was cut has no valid signatures
+        rows += step_rows(draft, finish)
     if ending.state == "failed" or (ending.state == "interrupted"):
         rows.append(_notice(ending.message, ending.code))
     elif ending.state == "stopped" and not (draft is not None and draft.text):
         rows.append(_notice("Stopped before an answer.", "stopped"))
     return rows
-
-
-def _sent_parts(draft: Draft, ending: Ending) -> str | None:
-    """What the provider wants back of a whole answer; one that was cut has no valid signatures."""
-    if ending.state != "completed" or draft.sent is None:
-        return None
-    return dump_json(draft.sent)
 
 
 def _notice(text: str, code: str) -> NewMessage:
@@ -97,7 +87,7 @@ def _session_meta(live: LiveRun) -> NewMessage:
     """The marker of a session's first turn: what it began with."""
     part = {
         "type": "session_meta",
-        "tools": [],
+        "tools": [] if live.run.frozen is None else read_names(live.run.frozen.prompt.tools),
         "model": live.record.model or "",
         "platform": live.run.platform,
     }

@@ -5,13 +5,13 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from decimal import Decimal
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.db import DatabaseError
 
 from gateway_app import events
-from gateway_app.agent import Draft, ToolCall, ToolResult
+from gateway_app.agent import Draft
 from gateway_app.agent_cache import AgentCache, ConfigChanged, GuardedRequest
 from gateway_app.cached_agent import Profile, Verdict
 from gateway_app.database_threads import DatabaseLanes
@@ -22,12 +22,12 @@ from gateway_app.selectors.sessions import read_unannounced
 from gateway_app.services.runs import RunWrite, RunWritten, TurnRecord, read_sent, write_run
 from gateway_app.services.starting import RunLease
 from gateway_app.subscriptions import Hub
+from gateway_app.tools.calls import ToolCalls
 from gateway_app.turns.fallback import ModelChoice
+from gateway_app.turns.tool_step import ToolStep, step_rows
 from sessions_app import database as db
-from sessions_app.fields import dump_json
 from sessions_app.models import new_id
 from sessions_app.selectors import read_clock
-from sessions_app.transcript import NewMessage
 
 logger: Final = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ class LiveRun:
         log: EventLog,
         hub: Hub,
         profiles: Profiles,
+        tools: ToolCalls,
     ) -> None:
         self.run = run
         self.task: asyncio.Task[Draft] | None = None
@@ -63,7 +64,7 @@ class LiveRun:
         self._provider: Provider | None = None
         self._writing: asyncio.Future[RunWritten] | None = None
         self._lanes, self._cache, self._hub, self._profiles = lanes, cache, hub, profiles
-        self._fallback_cache = fallback_cache
+        self._fallback_cache, self._tools = fallback_cache, tools
         self._choice = ModelChoice()
         self._costs: list[Decimal | None] = []
 
@@ -163,28 +164,20 @@ class LiveRun:
                         "session": self.run.session_id, "code": error.code})  # fmt: skip
         return final
 
-    async def call_tool(self, call: ToolCall) -> ToolResult:
-        return ToolResult(call.id, f"There is no tool {call.name!r}.", error=True)
-
-    async def commit_step(self, draft: Draft, results: Sequence[ToolResult]) -> None:
-        """The calls and their results are rows before the next model call."""
-        messages = [
-            NewMessage(
-                kind="assistant",
-                id=draft.message_id,
-                parts=dump_json(draft.parts()),
-                sent_parts=None if draft.sent is None else dump_json(draft.sent),
-                finish="tool_calls" if draft.calls else draft.finish,
-            )
-        ]
-        messages += [_tool_message(result) for result in results]
+    async def call_tools(self, draft: Draft) -> None:
+        assert self.profile is not None
         self.log.add(*self.close_items())
-        for call in draft.calls:
-            self.log.add(*events.tool_call(draft.message_id, call.id, call.name, call.arguments))
-        for message, result in zip(messages[1:], results, strict=True):
-            self.log.add(events.tool_result(message.id, result.call_id, result.content))
+        step = ToolStep(self.run, draft, self.log, self._lanes, self._tools)
+        await step.call(self.profile.prompt.tools)
+
+    async def commit_step(self, draft: Draft) -> None:
+        """The calls and their results are rows before the next model call."""
+        self.log.add(*self.close_items())
+        finish = "tool_calls" if draft.calls else draft.finish
         self.draft = None  # its rows are written now, whatever stops the agent meanwhile
-        step = RunWrite(run=self.run, messages=messages, record=self.record, absorb=True)
+        step = RunWrite(
+            run=self.run, messages=step_rows(draft, finish), record=self.record, absorb=True
+        )
         await self.write(step, draft)
 
     # --- what the runner needs ---
@@ -293,14 +286,3 @@ def _no_record(_: UUID) -> None:
 
 def _plus(total: int | None, more: int | None) -> int | None:
     return total if more is None else (total or 0) + more
-
-
-def _tool_message(result: ToolResult) -> NewMessage:
-    part: dict[str, Any] = {
-        "type": "tool_result",
-        "callId": result.call_id,
-        "content": result.content,
-    }
-    if result.error:
-        part["error"] = True
-    return NewMessage(kind="tool", parts=dump_json([part]))

@@ -26,6 +26,7 @@ from gateway_app.services.starting import RunLease
 from gateway_app.services.turns import Accepted, accept_turn, start_next_turn
 from gateway_app.storage import StorageState
 from gateway_app.subscriptions import Hub
+from gateway_app.tools.calls import ToolCalls
 from gateway_app.turns.ending import AWAY, Ending, ending_write, unstored_write
 from gateway_app.turns.live_run import LiveRun
 from gateway_app.wakeups import WakeUps
@@ -70,6 +71,7 @@ class TurnRunner:
         self._providers, self._wakeups, self._config = providers, wakeups, config
         self._storage = storage
         self._profiles = Profiles(lanes, providers)
+        self._tools = ToolCalls(config)
         self._fallback_cache = AgentCache(
             entries=config.fallback_cache_entries,
             idle_s=config.cache_idle_s,
@@ -143,6 +145,7 @@ class TurnRunner:
             log=self._log,
             hub=self._hub,
             profiles=self._profiles,
+            tools=self._tools,
         )
         self.live[run.turn_id] = live
         self._idle.clear()

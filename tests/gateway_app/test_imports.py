@@ -185,8 +185,10 @@ def test_it_keeps_of_a_part_only_what_it_has_checked(value: str) -> None:
     assert message.parts == [{"type": "text", "text": "Hi"}]
 
 
-def test_it_keeps_that_a_tool_failed() -> None:
-    parts = [{"type": "tool_result", "callId": "1", "content": "no", "error": True}]
+@pytest.mark.parametrize("error", [True, "unknown"])
+def test_it_keeps_that_a_tool_failed(error: object) -> None:
+    part = {"type": "tool_result", "callId": "1", "content": "no", "error": error}
+    parts = [part | {"durationMs": 3}]
     [message] = imported(jsonl(HEAD, row(kind="tool", parts=parts)), UserFactory()).messages.all()
     assert message.parts == parts
 

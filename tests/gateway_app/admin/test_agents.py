@@ -25,6 +25,7 @@ def form(agent: Agent, **changes: object) -> dict[str, object]:
         "name": agent.name,
         "model": version.model,
         "fallback_models": version.fallback_models.replace("\n", "\r\n"),
+        "tools": version.tools.split(),
         "system_prompt": version.system_prompt.replace("\n", "\r\n"),
         "temperature": version.temperature or "",
         "max_output_tokens": version.max_output_tokens or "",
@@ -92,6 +93,29 @@ def test_it_refuses_an_edit_of_a_version_that_is_no_longer_current(ops_client, a
 def test_it_refuses_what_no_model_could_use(ops_client, agent, changes):
     assert save(ops_client, agent, **changes).status_code == 200
     assert numbers(agent) == [1]
+
+
+def test_it_gives_an_agent_what_is_installed(ops_client, agent):
+    assert save(ops_client, agent, tools=["look", "current_time"]).status_code == 302
+    assert agent.versions.get(number=2).tools == "current_time\nlook"
+    page = page_of(ops_client.get(f"{LIST}{agent.pk}/change/"))
+    assert "look: Look in a direction." in page.text
+    agent.refresh_from_db()
+    assert save(ops_client, agent).status_code == 302
+    assert numbers(agent) == [1, 2]
+    refused = save(ops_client, agent, tools=["rm"])
+    assert "rm is not one of the available choices" in refused.content.decode()
+
+
+def test_it_lets_an_agent_keep_a_tool_that_is_gone(ops_client, agent):
+    agent.versions.update(tools="gone")
+    page = page_of(ops_client.get(f"{LIST}{agent.pk}/change/"))
+    assert "gone (not installed)" in page.text
+    assert save(ops_client, agent, system_prompt="Sing.").status_code == 302
+    version = agent.versions.get(number=2)
+    assert version.tools == "gone"
+    shown = page_of(ops_client.get(f"{VERSIONS}{version.pk}/change/"))
+    assert "gone" in shown.text
 
 
 def test_it_takes_fallback_models_in_their_order(ops_client, agent):

@@ -1,0 +1,101 @@
+"""One call of a tool: with a limit of time and size, and an answer for the model in any case."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Final
+
+from django.core.exceptions import PermissionDenied
+
+from gateway_app.config import GatewayConfig
+from gateway_app.providers.rows import clean
+from gateway_app.tools.base import Tool, ToolContext, ToolError
+from gateway_app.tools.threads import ToolThreads
+
+logger: Final = logging.getLogger(__name__)
+
+BROKE: Final = "The tool failed. What went wrong is in the server's log."
+DENIED: Final = "The person you answer may not do this."
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the model is told of a call."""
+
+    content: str
+    error: bool
+    duration_ms: int
+
+
+class ToolCalls:
+    """Runs tools for one event loop."""
+
+    def __init__(self, config: GatewayConfig) -> None:
+        self._timeout_s = config.tool_timeout_s
+        self._characters = config.tool_result_characters
+        self._threads = ToolThreads(config.tool_threads)
+        self._running: set[asyncio.Task[Any]] = set()
+
+    async def call(self, tool: Tool, arguments: str, context: ToolContext) -> Outcome:
+        """The tool's result, or a sentence why there is none. Cancelled, it waits for nothing."""
+        began = monotonic()
+        error = True
+        try:
+            content = await self._result(tool, arguments, context)
+            error = False
+        except ToolError as exc:
+            content = clean(str(exc)) or BROKE
+        except PermissionDenied:
+            content = DENIED
+        except Exception:  # a tool is foreign code: whatever it raises, the turn goes on
+            logger.exception("A tool failed", extra=_facts(tool, context))
+            content = BROKE
+        return Outcome(content, error, round((monotonic() - began) * 1000))
+
+    async def _result(self, tool: Tool, arguments: str, context: ToolContext) -> str:
+        call = tool.prepare(clean(arguments), context)
+        work = self._threads.run(call) if tool.blocking else call()
+        content = await self._within(_contained(work), tool.timeout_s or self._timeout_s)
+        if len(content) > self._characters:
+            raise ToolError(
+                f"It ran, but its result has {len(content):,} characters, and at most"
+                f" {self._characters:,} can be taken. Ask for less."
+            )
+        return content
+
+    async def _within(self, work: Coroutine[Any, Any, str], limit_s: float) -> str:
+        """What the work gives. It is told to end after the limit, and is not waited for."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._forget)
+        try:
+            await asyncio.wait([task], timeout=limit_s)
+        finally:
+            if not task.done():
+                task.cancel()
+        if not task.done():
+            raise ToolError(
+                f"It did not answer within {limit_s:g} s, and was given up. It may have run."
+            )
+        if task.cancelled():
+            raise ToolError("It gave up.")
+        return task.result()
+
+    def _forget(self, task: "asyncio.Task[Any]") -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # of one that was given up nobody asks
+
+
+async def _contained(work: Coroutine[Any, Any, str]) -> str:
+    """A tool that leaves the process would take the whole server along."""
+    try:
+        return await work
+    except SystemExit as exc:
+        raise RuntimeError("The tool called sys.exit().") from exc
+
+
+def _facts(tool: Tool, context: ToolContext) -> dict[str, object]:
+    return {"tool": tool.name, "session": context.session_id, "turn": context.turn_id}
