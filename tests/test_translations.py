@@ -4,14 +4,19 @@ import importlib.util
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+from babel.messages import mofile
 from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
+from gateway_app.serving import catalogues
 from gateway_app.serving.catalogues import compile_if_stale
 from gateway_app.templatetags.catalogue import browser_messages
 from tests.factories import UserFactory
@@ -62,6 +67,33 @@ def test_it_compiles_what_is_older_than_its_source(tmp_path: Path, settings: Set
     assert compile_if_stale() == []
     os.utime(folder / "djangojs.po", (2_000_000_000, 2_000_000_000))
     assert compile_if_stale() == [folder / "djangojs.mo"]
+
+
+COMPILES = """
+import sys
+from django.conf import settings
+settings.configure(LOCALE_PATHS=[sys.argv[1]])
+from gateway_app.serving import catalogues
+from gateway_app.serving.catalogues import compile_if_stale
+compile_if_stale()
+"""
+
+
+def test_it_compiles_while_another_process_does(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "de/LC_MESSAGES"
+    folder.mkdir(parents=True)
+    (folder / "djangojs.po").write_bytes(CATALOGUES[-1].read_bytes())
+    settings.LOCALE_PATHS = [tmp_path]
+
+    def write_second(*args: Any) -> None:
+        subprocess.run([sys.executable, "-c", COMPILES, str(tmp_path)], cwd=ROOT, check=True)
+        mofile.write_mo(*args)
+
+    monkeypatch.setattr(catalogues, "write_mo", write_second)
+    assert compile_if_stale() == [folder / "djangojs.mo"]
+    assert sorted(path.name for path in folder.iterdir()) == ["djangojs.mo", "djangojs.po"]
 
 
 def test_it_gives_the_browser_plurals_as_lists() -> None:

@@ -1,5 +1,6 @@
 """Compiles the catalogues of LOCALE_PATHS, without gettext's own programs."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def _is_stale(source: Path) -> bool:
 
 
 def _compile(source: Path) -> Path:
-    compiled, part = source.with_suffix(".mo"), source.with_suffix(".mo.part")
+    compiled, part = source.with_suffix(".mo"), source.with_suffix(f".{os.getpid()}.mo.part")
     locale = source.parent.parent.name
     with source.open("rb") as file:
         catalogue = read_po(file, locale=locale, domain=source.stem)
