@@ -22,8 +22,8 @@ from bench.table import Row, at_most, median, percentile, render
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import log_in
 from tests.browser.served import Served
-from tests.browser.wire import Wire
 from tests.fake_model_server import FakeModelServer, Script
+from tests.wire import Wire
 
 MESSAGES: Final = 5_000
 CODE_BYTES: Final = 400_000

@@ -9,8 +9,8 @@ from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 from tests.browser.chat_page import PATIENCE_MS, ChatPage
 from tests.browser.served import PASSWORD, Served
 from tests.browser.violations import watch_violations
-from tests.browser.wire import Wire
 from tests.fake_model_server import FakeModelServer
+from tests.wire import Wire
 
 CHROMIUM = "/usr/bin/chromium"
 

@@ -8,8 +8,8 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.chat_page import PATIENCE_MS, ChatPage
 from tests.browser.conftest import NewPage
-from tests.browser.wire import Wire
 from tests.fake_model_server import FakeModelServer, Gate, Script
+from tests.wire import Wire
 
 pytestmark = pytest.mark.browser
 

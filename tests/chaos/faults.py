@@ -43,12 +43,12 @@ class Faults:
         while True:
             await self._pause(3, 10)
             if self._rng.random() < 0.3:
-                self._place.network.cut()
+                self._place.network.drop()
                 self.done["database cut"] += 1
                 continue
             self._place.network.delay_s = self._rng.choice([0.01, 0.05, 0.2])
             try:
                 await self._pause(1, 4)
             finally:
-                self._place.network.heal()
+                self._place.network.mend()
             self.done["database slow"] += 1

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-from tests.chaos.network import BadNetwork
+from tests.wire import Wire
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 START_S: Final = 120
@@ -40,12 +40,10 @@ class Place:
             server.execute(f"CREATE DATABASE {self._name}")
         self.start_redis()
         parts = urlsplit(self.database_url)
-        self.network = await BadNetwork(parts.hostname or "", parts.port or 5432).start()
-        away = parts._replace(netloc=f"{parts.username}@127.0.0.1:{self.network.port}")
-        if parts.password:
-            away = parts._replace(
-                netloc=f"{parts.username}:{parts.password}@127.0.0.1:{self.network.port}"
-            )
+        self.network = Wire(parts.port or 5432, parts.hostname or "127.0.0.1")
+        away = parts._replace(
+            netloc=f"{parts.netloc.rpartition('@')[0]}@127.0.0.1:{self.network.port}"
+        )
         self._environment = {
             **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
             "DATABASE_URL": urlunsplit(away),
@@ -89,7 +87,7 @@ class Place:
         return next((line for line in lines if line.startswith(start)), "")
 
     async def __aexit__(self, *_: object) -> None:
-        self.network.heal()
+        self.network.mend()
         if self.served.poll() is None:
             self.served.terminate()
         try:
@@ -98,7 +96,7 @@ class Place:
             self.served.kill()
             self.exit_code = self.served.wait()
         self.log.close()
-        await self.network.aclose()
+        self.network.close()
         self.kill_redis()
         with psycopg.connect(self._postgres, autocommit=True) as server:
             server.execute(f"DROP DATABASE IF EXISTS {self._name} WITH (FORCE)")

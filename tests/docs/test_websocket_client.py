@@ -8,10 +8,10 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tests.docs.cutting_proxy import CuttingProxy
 from tests.docs.reading import ROOT, document
 from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.gateway_app.serving.conftest import Served, Site, Tab
+from tests.wire import Wire
 
 CLIENT = "docs/websocket_client.py"
 PATIENCE_S = 60
@@ -92,22 +92,20 @@ async def test_it_goes_on_where_a_lost_connection_left_off(
     words = ["Once ", "upon ", "a ", "time."]
     model.script(Script(tokens=words, gates={1: gates[0], 3: gates[1]}))
     served = serve(site, model)
-    async with (
-        CuttingProxy(port_of(served)) as proxy,
-        asking(site.token(), "Tell me.", proxy.port) as client,
-    ):
-        assert client.stdout is not None
-        assert await client.stdout.readexactly(len(words[0])) == b"Once "
-        proxy.cut()
-        gates[0].release()
-        await proxy.connections(2)
-        assert await client.stdout.readexactly(len("upon a ")) == b"upon a "
-        proxy.cut()
-        gates[1].release()
-        said, complaints, code = await end_of(client)
-        assert (said, code) == ("time.\n", 0)
-        assert complaints.count("trying again") == 2
-        assert proxy.taken == 3
+    with Wire(port_of(served)) as wire:
+        async with asking(site.token(), "Tell me.", wire.port) as client:
+            assert client.stdout is not None
+            assert await client.stdout.readexactly(len(words[0])) == b"Once "
+            wire.drop()
+            gates[0].release()
+            await asyncio.to_thread(wire.wait_taken, 2)
+            assert await client.stdout.readexactly(len("upon a ")) == b"upon a "
+            wire.drop()
+            gates[1].release()
+            said, complaints, code = await end_of(client)
+            assert (said, code) == ("time.\n", 0)
+            assert complaints.count("trying again") == 2
+            assert wire.taken == 3
     assert len(model.requests) == 1
 
 
@@ -117,26 +115,24 @@ async def test_it_shows_how_things_stand_when_the_log_is_gone(
     gate = Gate()
     model.script(Script(tokens=["Once ", "upon a time."], gates={1: gate}))
     served, token = serve(site, model), site.token()
-    async with (
-        CuttingProxy(port_of(served)) as proxy,
-        asking(token, "Tell me.", proxy.port) as client,
-    ):
-        assert client.stdout is not None
-        assert await client.stdout.readexactly(len("Once ")) == b"Once "
-        proxy.open.clear()
-        proxy.cut()
-        await proxy.connections(2)
-        with Tab(served, Authorization=f"Bearer {token}") as tab:
-            tab.ask("hello", protocol="hermes.v1")
-            [session] = tab.ask("session.list")["result"]["sessions"]
-            tab.ask("session.subscribe", sessionId=session["id"], after=0)
-            gate.release()
-            tab.event("RUN_FINISHED")
-        site.sql("DELETE FROM gateway_app_event")
-        proxy.open.set()
-        said, complaints, code = await end_of(client)
-        assert (said, code) == ("\n[From the start] Once upon a time.\n\n", 0)
-        assert "Traceback" not in complaints
+    with Wire(port_of(served)) as wire:
+        async with asking(token, "Tell me.", wire.port) as client:
+            assert client.stdout is not None
+            assert await client.stdout.readexactly(len("Once ")) == b"Once "
+            wire.silence()
+            wire.drop()
+            await asyncio.to_thread(wire.wait_taken, 2)
+            with Tab(served, Authorization=f"Bearer {token}") as tab:
+                tab.ask("hello", protocol="hermes.v1")
+                [session] = tab.ask("session.list")["result"]["sessions"]
+                tab.ask("session.subscribe", sessionId=session["id"], after=0)
+                gate.release()
+                tab.event("RUN_FINISHED")
+            site.sql("DELETE FROM gateway_app_event")
+            wire.mend()
+            said, complaints, code = await end_of(client)
+            assert (said, code) == ("\n[From the start] Once upon a time.\n\n", 0)
+            assert "Traceback" not in complaints
 
 
 def test_it_is_in_the_page_as_it_is() -> None:
