@@ -6,7 +6,7 @@ from pathlib import Path
 from hermes_site.settings import *  # noqa: F403
 from hermes_site.settings import DATABASES, INSTALLED_APPS
 
-INSTALLED_APPS = [*INSTALLED_APPS, "tests.toolbox"]
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.toolbox", "tests.clean_slate"]
 SECRET_KEY = "tests-only"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", "testserver"]
