@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from typing import Final
 
 import pytest
 import pytest_asyncio
@@ -15,11 +16,20 @@ from gateway_app.serving.catalogues import compile_if_stale
 from tests.factories import UserFactory
 from tests.fake_model_server import FakeModelServer
 
+DATABASES: Final = {"db", "transactional_db", "database_url"}
+"""Fixtures that bring a database of the kind that DATABASE_URL names."""
 
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that may use the database may use all its aliases: readers have one of their own."""
+    """A test that may use the database may use all its aliases: readers have one of their own.
+
+    It is marked `database`, and so is one that starts servers on a database of the run's kind.
+    """
     for item in items:
         marker = item.get_closest_marker("django_db")
+        if marker is not None or DATABASES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("database")
         if marker is not None and "databases" not in marker.kwargs:
             everywhere = pytest.mark.django_db(**{**marker.kwargs, "databases": "__all__"})
             item.add_marker(everywhere, append=False)
