@@ -25,6 +25,7 @@ from gateway_app.providers.base import (
     ToolCallDelta,
     Usage,
 )
+from sessions_app.sentences import say
 
 MAX_STEPS: Final = 12
 MAX_CALLS: Final = 64
@@ -175,29 +176,38 @@ async def run_turn(port: Port) -> Draft:
         if draft.finish == "length" and draft.calls:
             draft.calls = []
             raise ModelInvalid(
-                "The model reached its limit in the middle of a tool call, which was not made. "
-                "Your message is kept. Ask for less, or raise the agent's limit."
+                say(
+                    "The model reached its limit in the middle of a tool call, which was not made."
+                    " Your message is kept. Ask for less, or raise the agent's limit."
+                )
             )
         if not draft.calls and draft.finish != "pause":
             return draft
         await port.call_tools(draft)
         await port.commit_step(draft)
     raise TurnLimit(
-        f"The agent used tools {MAX_STEPS} times without an answer and was stopped. "
-        "Ask for less at once."
+        say(
+            "The agent used tools %(count)s times without an answer and was stopped. Ask for less"
+            " at once.",
+            count=MAX_STEPS,
+        )
     )
 
 
 def without_answer(finish: str | None) -> ProviderError:
     """The error for an answer without a word or a call."""
     if finish == "content_filter":
-        return ModelRefused("The provider's filter withheld this answer. Say it in other words.")
+        return ModelRefused(
+            say("The provider's filter withheld this answer. Say it in other words.")
+        )
     if finish == "length":
         return ModelInvalid(
-            "The model reached its limit before it began to answer. Your message is kept. "
-            "Ask for less, or raise the agent's limit."
+            say(
+                "The model reached its limit before it began to answer. Your message is kept. Ask"
+                " for less, or raise the agent's limit."
+            )
         )
-    return ModelInvalid("The model gave an empty answer. Your message is kept; try again.")
+    return ModelInvalid(say("The model gave an empty answer. Your message is kept; try again."))
 
 
 async def _model_step(port: Port, taken: set[str]) -> Draft:
@@ -273,7 +283,7 @@ def _count(draft: Draft, calls: dict[int, _CallPieces], text: str) -> None:
     draft.characters += len(text)
     if draft.characters > MAX_CHARACTERS or len(calls) > MAX_CALLS:
         raise TurnLimit(
-            "The model did not come to an end and was stopped. What it wrote so far is kept."
+            say("The model did not come to an end and was stopped. What it wrote so far is kept.")
         )
 
 

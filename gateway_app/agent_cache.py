@@ -31,6 +31,7 @@ from gateway_app.cached_agent import (
 from gateway_app.context_window import overfull
 from gateway_app.providers.base import ContextFull
 from sessions_app.selectors import LoadedRows, SessionClock, read_changed, read_clock, read_visible
+from sessions_app.sentences import say
 from sessions_app.signals import TranscriptCommit, TranscriptRow
 
 _TRIES: Final = 5
@@ -316,14 +317,15 @@ class AgentCache:
                 if tried == _TRIES - 1:
                     agent.lock.release()
         raise GuardRefused(
-            Reason.UNREADABLE, "This conversation changes too fast to be read. Send again."
+            Reason.UNREADABLE,
+            say("This conversation changes too fast to be read. Send again."),
         )
 
     def _checked(self, clock: SessionClock | None, profile: Profile) -> SessionClock:
         if clock is None or clock.deleted:
-            raise GuardRefused(Reason.DELETED, "This conversation was deleted.")
+            raise GuardRefused(Reason.DELETED, say("This conversation was deleted."))
         if clock.ended:
-            raise GuardRefused(Reason.ENDED, "This conversation has ended.")
+            raise GuardRefused(Reason.ENDED, say("This conversation has ended."))
         if clock.config != profile.config:
             raise ConfigChanged
         return clock

@@ -16,7 +16,9 @@ from uuid import UUID
 
 from gateway_app.providers.base import Prompt, RequestSettings, Wire
 from gateway_app.providers.rows import tool_calls, tool_result_of
+from sessions_app.errors import Refusal
 from sessions_app.models import BLOCK, MODEL_KINDS
+from sessions_app.sentences import Sentence, say
 from sessions_app.signals import TranscriptRow
 
 logger = logging.getLogger(__name__)
@@ -45,11 +47,11 @@ class Reason(StrEnum):
     UNREADABLE = "unreadable"
 
 
-class GuardRefused(Exception):
-    """The session cannot be answered; `reason` says why, the text says it to a person."""
+class GuardRefused(Refusal):
+    """The session cannot be answered; `reason` says why."""
 
-    def __init__(self, reason: Reason, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, reason: Reason, sentence: Sentence) -> None:
+        super().__init__(sentence)
         self.reason = reason
 
 
@@ -185,7 +187,7 @@ class CachedAgent:
         if len(pieces) != len(rows):
             raise GuardRefused(
                 Reason.UNREADABLE,
-                "A message of this conversation cannot be read. Ask an operator to mend it.",
+                say("A message of this conversation cannot be read. Ask an operator to mend it."),
             )
         return pieces
 

@@ -17,13 +17,14 @@ from gateway_app.protocol import FrameError
 from gateway_app.slow_commands import SlowCommands
 from gateway_app.socket_commands import COMMANDS
 from sessions_app.errors import SessionEnded, SessionError
+from sessions_app.sentences import say
 
 logger: Final = logging.getLogger(__name__)
 
 
 def _need_hello(connection: Connection, command: protocol.AnyCommand) -> None:
     if not connection.greeted and not isinstance(command, protocol.Hello):
-        raise FrameError("unauthenticated", "Say hello first.", command.id)
+        raise FrameError("unauthenticated", say("Say hello first."), command.id)
 
 
 def _size(frame: str | bytes) -> int:
@@ -119,10 +120,10 @@ class GatewayConsumer(AsyncConsumer):
             return
         try:
             if text is None:
-                raise FrameError("invalid_frame", "Send text frames; this one was binary.")
+                raise FrameError("invalid_frame", say("Send text frames; this one was binary."))
             reply = self._take(connection, protocol.parse(text))
         except FrameError as exc:
-            reply = protocol.error(exc.re, exc.code, str(exc))
+            reply = protocol.error(exc.re, exc.code, exc.sentence)
         if self._refusals > config.max_refusals:  # it does not wait
             await self._close(POLICY)
         elif reply is not None and not connection.outbox.answer(reply):
@@ -138,7 +139,7 @@ class GatewayConsumer(AsyncConsumer):
                 connection.outbox.acknowledge(session_id, seq)
         elif wait_ms := self._must_wait_ms(connection, command):
             self._refusals += 1
-            text = "Too many commands at once. Wait a little, then send it again."
+            text = say("Too many commands at once. Wait a little, then send it again.")
             return protocol.error(
                 command.id, "rate_limited", text, retryable=True, retryAfterMs=wait_ms
             )
@@ -178,19 +179,19 @@ class GatewayConsumer(AsyncConsumer):
             result = await COMMANDS[type(command)](connection, command)
             return None if result is None else protocol.ok(command.id, result)
         except FrameError as exc:
-            return protocol.error(command.id, exc.code, str(exc))
+            return protocol.error(command.id, exc.code, exc.sentence)
         except SessionError as exc:
             if isinstance(exc, SessionEnded) and exc.successor_id:
                 more["successorId"] = str(exc.successor_id)
             code = "invalid_frame" if exc.code == "invalid" else exc.code
-            return protocol.error(command.id, code, str(exc), **more)
+            return protocol.error(command.id, code, exc.sentence, **more)
         except GatewayError as exc:
-            return protocol.error(command.id, exc.code, str(exc), retryable=exc.retryable)
+            return protocol.error(command.id, exc.code, exc.sentence, retryable=exc.retryable)
         except DatabaseError:
             logger.exception("A command lost the database")
-            text = "The database did not answer. Nothing was lost; send it again."
+            text = say("The database did not answer. Nothing was lost; send it again.")
             return protocol.error(command.id, "internal", text, retryable=True)
         except Exception:  # the last line of defence: a person gets a sentence, the log the rest
             logger.exception("A command broke off")
-            text = "Something broke in this server. Send it again."
+            text = say("Something broke in this server. Send it again.")
             return protocol.error(command.id, "internal", text, retryable=True)

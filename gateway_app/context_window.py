@@ -5,6 +5,7 @@ from typing import Final
 
 from gateway_app.cached_agent import Profile
 from gateway_app.providers.base import ContextFull
+from sessions_app.sentences import say
 
 CHARACTERS_PER_TOKEN: Final = 8
 """More than any prose or code has for long: the estimate stays below the true count, so that
@@ -31,6 +32,10 @@ def overfull(
     if tokens <= window:
         return None
     return ContextFull(
-        f"This conversation has more than {tokens:,} tokens, and the model holds {window:,}."
-        " Your message is kept. Start a new chat, or choose a model that holds more."
+        say(
+            "This conversation has more than %(tokens)s tokens, and the model holds %(window)s."
+            " Your message is kept. Start a new chat, or choose a model that holds more.",
+            tokens=tokens,
+            window=window,
+        )
     )

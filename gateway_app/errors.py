@@ -1,6 +1,6 @@
 """What the gateway refuses, beside sessions_app.errors.
 
-GatewayError
+GatewayError (a Refusal)
 ├── QueueFull              queue_full             too many messages wait already
 ├── IdempotencyMismatch    idempotency_mismatch   the same clientMessageId, another body
 ├── Draining               draining               this process takes no new turns
@@ -8,11 +8,11 @@ GatewayError
 └── Unsupported            unsupported            a command or option of a later version
 """
 
+from sessions_app.errors import Refusal
+from sessions_app.sentences import Sentence, say
 
-class GatewayError(Exception):
-    """A refusal with a stable `code` and one sentence for a person."""
 
-    code = "internal"
+class GatewayError(Refusal):
     retryable = False
 
 
@@ -20,14 +20,19 @@ class QueueFull(GatewayError):
     code = "queue_full"
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"{limit} messages already wait here. Remove one or let the agent finish.")
+        super().__init__(
+            say(
+                "%(limit)s messages already wait here. Remove one or let the agent finish.",
+                limit=limit,
+            )
+        )
 
 
 class IdempotencyMismatch(GatewayError):
     code = "idempotency_mismatch"
 
     def __init__(self) -> None:
-        super().__init__("This id was already used for something else. Use a new one.")
+        super().__init__(say("This id was already used for something else. Use a new one."))
 
 
 class Draining(GatewayError):
@@ -35,7 +40,7 @@ class Draining(GatewayError):
     retryable = True
 
     def __init__(self) -> None:
-        super().__init__("This server restarts. Your message was not taken; it is sent again.")
+        super().__init__(say("This server restarts. Your message was not taken; it is sent again."))
 
 
 class Unsupported(GatewayError):
@@ -45,5 +50,6 @@ class Unsupported(GatewayError):
 class ImportRefused(GatewayError):
     code = "invalid_frame"
 
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(f"Line {line} cannot be imported: {reason}")
+    def __init__(self, line: int, reason: Sentence) -> None:
+        text = say("Line %(line)s cannot be imported: %(reason)s", line=line, reason=reason)
+        super().__init__(text)

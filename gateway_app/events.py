@@ -9,6 +9,8 @@ from uuid import UUID
 
 import msgspec
 
+from sessions_app.sentences import Sentence
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -50,11 +52,10 @@ def run_finished(
     return _encode(event)
 
 
-def run_error(code: str, message: str, facts: Mapping[str, Any] | None = None) -> bytes:
-    event: dict[str, Any] = {"type": "RUN_ERROR", "message": message, "code": code}
-    if facts:
-        event["metadata"] = {"hermes": dict(facts)}
-    return _encode(event)
+def run_error(code: str, sentence: Sentence, facts: Mapping[str, Any]) -> bytes:
+    own = {**facts, "sentences": sentence.shape()}
+    event = {"type": "RUN_ERROR", "message": str(sentence), "code": code}
+    return _encode(event | {"metadata": {"hermes": own}})
 
 
 def text_start(message_id: UUID) -> bytes:

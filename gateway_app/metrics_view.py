@@ -16,6 +16,7 @@ from gateway_app import credentials
 from gateway_app.api.errors import error_response
 from gateway_app.host import host
 from gateway_app.scrape import count_open_turns, scrape
+from sessions_app.sentences import say
 
 _PROXIED: Final = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto",
                    "X-Real-IP", "Via")  # fmt: skip
@@ -66,12 +67,12 @@ def _refused(token: str) -> HttpResponse | None:
     if user is None:
         return _unknown()
     if not (user.is_staff and user.has_perm("gateway_app.view_turn")):
-        return error_response("forbidden", "Metrics are for operators who may view turns.")
+        return error_response("forbidden", say("Metrics are for operators who may view turns."))
     return None
 
 
 def _unknown() -> HttpResponse:
-    text = "Ask from this machine, or send the API token of an operator."
+    text = say("Ask from this machine, or send the API token of an operator.")
     answer = error_response("unauthenticated", text)
     answer.headers["WWW-Authenticate"] = "Bearer"
     return answer

@@ -8,6 +8,9 @@ from uuid import UUID
 
 import msgspec
 
+from sessions_app.errors import Refusal
+from sessions_app.sentences import Sentence, quote, say
+
 PROTOCOL: Final = "hermes.v1"
 
 _NO_NUL: Final = r"^[^\x00]*$"
@@ -184,11 +187,11 @@ class _Envelope(msgspec.Struct):
     id: str | None = None
 
 
-class FrameError(Exception):
+class FrameError(Refusal):
     """A frame that cannot be taken; `re` is its id, if it could be read."""
 
-    def __init__(self, code: str, message: str, re: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, sentence: Sentence, re: str | None = None) -> None:
+        super().__init__(sentence)
         self.code, self.re = code, re
 
 
@@ -204,16 +207,19 @@ def parse(text: str) -> AnyCommand:
         raw = text.encode()
         envelope = _envelope.decode(raw)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
-        raise FrameError("invalid_frame", f"This frame is not a command object: {exc}") from exc
+        sentence = say("This frame is not a command object: %(problem)s", problem=str(exc))
+        raise FrameError("invalid_frame", sentence) from exc
     if envelope.type not in _KNOWN:
         code = "unsupported" if envelope.type in LATER else "invalid_frame"
-        raise FrameError(code, f"This server has no command {envelope.type!r}.", envelope.id)
+        sentence = say("This server has no command '%(name)s'.", name=envelope.type)
+        raise FrameError(code, sentence, envelope.id)
     try:
         command = _commands.decode(raw)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
-        raise FrameError("invalid_frame", f"{envelope.type}: {exc}", envelope.id) from exc
+        sentence = quote(f"{envelope.type}: {exc}")
+        raise FrameError("invalid_frame", sentence, envelope.id) from exc
     if command.id is None and not isinstance(command, Ack):
-        raise FrameError("invalid_frame", f"{envelope.type} needs an id.")
+        raise FrameError("invalid_frame", say("%(name)s needs an id.", name=envelope.type))
     return command
 
 
@@ -221,7 +227,7 @@ def content_parts(content: str | list[TextPart]) -> list[dict[str, Any]]:
     """The content of a message as parts. Raises FrameError when there is nothing in it."""
     texts = [content] if isinstance(content, str) else [part.text for part in content]
     if not any(text.strip() for text in texts):
-        raise FrameError("invalid_frame", "The message is empty. Write something.")
+        raise FrameError("invalid_frame", say("The message is empty. Write something."))
     return [{"type": "text", "text": text} for text in texts]
 
 
@@ -230,9 +236,11 @@ def ok(re: str | None, result: object) -> str:
 
 
 def error(
-    re: str | None, code: str, message: str, *, retryable: bool = False, **more: object
+    re: str | None, code: str, sentence: Sentence, *, retryable: bool = False, **more: object
 ) -> str:
-    shape = {"code": code, "message": message, "retryable": retryable, **more}
+    """`sentences` is what the message is made of, for a client that speaks another language."""
+    shape = {"code": code, "message": str(sentence), "retryable": retryable, **more}
+    shape["sentences"] = sentence.shape()
     return _encode({"re": re, "ok": False, "error": shape}).decode()
 
 

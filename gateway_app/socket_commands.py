@@ -22,13 +22,18 @@ from gateway_app.services import sessions as writes
 from gateway_app.services.branches import switch_branch
 from gateway_app.services.busy import POLICIES
 from gateway_app.services.turns import Accepted
+from sessions_app.sentences import say
 
 Result = Any
 
 
 async def hello(connection: Connection, command: protocol.Hello) -> Result:
     if command.protocol != protocol.PROTOCOL:
-        raise FrameError("unsupported", f"This server speaks {protocol.PROTOCOL}.", command.id)
+        raise FrameError(
+            "unsupported",
+            say("This server speaks %(protocol)s.", protocol=protocol.PROTOCOL),
+            command.id,
+        )
     connection.greeted = True
     config = connection.host.config
     agents = await connection.host.lanes.read(_agents)
@@ -252,7 +257,9 @@ async def branch_select(connection: Connection, command: protocol.BranchSelect) 
 
 async def turn_stop(connection: Caller, command: protocol.TurnStop) -> Result:
     if command.session_id is None and command.turn_id is None:
-        raise FrameError("invalid_frame", "turn.stop needs a sessionId or a turnId.", command.id)
+        raise FrameError(
+            "invalid_frame", say("turn.stop needs a sessionId or a turnId."), command.id
+        )
     stopped = await connection.host.lanes.write(
         queues.stop_turn,
         user_id=connection.user_id,
@@ -268,7 +275,7 @@ async def turn_stop(connection: Caller, command: protocol.TurnStop) -> Result:
 
 async def queue_edit(connection: Connection, command: protocol.QueueEdit) -> Result:
     if command.content is None and command.when_busy is None:
-        raise FrameError("invalid_frame", "queue.edit needs content or whenBusy.", command.id)
+        raise FrameError("invalid_frame", say("queue.edit needs content or whenBusy."), command.id)
     content = None if command.content is None else content_parts(command.content)
     return await _change_queue(
         connection,

@@ -10,6 +10,7 @@ import msgspec
 from gateway_app.errors import ImportRefused
 from sessions_app.fields import dump_json
 from sessions_app.models import BLOCK
+from sessions_app.sentences import quote, say
 
 _STORABLE: Final = r"^[^\x00\ud800-\udfff]*$"
 _LAST_POSITION: Final = 2**53
@@ -119,7 +120,7 @@ def read_line(file: IO[bytes], number: int, limit_bytes: int) -> AnyLine | None:
     if not raw:
         return None
     if len(raw) > limit_bytes:
-        raise ImportRefused(number, f"it is longer than {limit_bytes:,} bytes.")
+        raise ImportRefused(number, say("it is longer than %(limit)s bytes.", limit=limit_bytes))
     try:
         # not msgspec's own decoder: it refuses the surrogates that JSON text may hold
         found = json.loads(raw, parse_constant=_no_number)
@@ -128,8 +129,10 @@ def read_line(file: IO[bytes], number: int, limit_bytes: int) -> AnyLine | None:
         if isinstance(line, MessageLine):
             line.parts = _checked_parts(line)
     except (ValueError, RecursionError, msgspec.ValidationError) as exc:
-        text = "it nests too deep." if isinstance(exc, RecursionError) else str(exc)
-        raise ImportRefused(number, text) from exc
+        reason = say("it nests too deep.")
+        if not isinstance(exc, RecursionError):
+            reason = quote(str(exc))
+        raise ImportRefused(number, reason) from exc
     return line
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.utils import translation
+from django.utils.translation import gettext
 
 from gateway_app.api.errors import response_of_status
 from gateway_app.content_policy import PAGE_POLICY
@@ -31,7 +33,9 @@ class NulMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if "%00" in request.META.get("QUERY_STRING", "") and not request.path.startswith("/api/"):
-            return HttpResponseBadRequest("This address holds a character that none may hold.")
+            with translation.override(translation.get_language_from_request(request)):
+                told = gettext("This address holds a character that none may hold.")
+            return HttpResponseBadRequest(told)
         return self.get_response(request)
 
 
@@ -48,7 +52,8 @@ class ApiErrorsMiddleware:
         response = self.get_response(request)
         refused = response.status_code >= 400 and request.path.startswith("/api/")
         if refused and response.headers.get("Content-Type") != "application/json":
-            answer = response_of_status(response.status_code)
+            with translation.override(translation.get_language_from_request(request)):
+                answer = response_of_status(response.status_code)
             if "Allow" in response.headers:
                 answer.headers["Allow"] = response.headers["Allow"]
             return answer

@@ -29,6 +29,9 @@ KEYWORDS: Final = DEFAULT_KEYWORDS | {
     "pgettext_lazy": ((1, "c"), 2),
     "npgettext_lazy": ((1, "c"), 2, 3),
 }
+SENTENCES: Final = {"say": None}
+TOLD: Final = "The chat shows it too."
+"""Stands at what `say` marks: sessions_app/sentences.py, templatetags/catalogue.py."""
 
 
 def sources(domain: str) -> Iterator[tuple[Path, str]]:
@@ -68,6 +71,9 @@ def in_use(domain: str) -> Catalog:
             method, file, KEYWORDS, options=options if method == "javascript" else {}
         ):
             found.add(message, context=context)
+        if kind == "python":
+            for _, message, _, _ in extract("python", io.BytesIO(path.read_bytes()), SENTENCES):
+                found.add(message, auto_comments=[TOLD])
     return found
 
 

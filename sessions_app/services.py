@@ -11,6 +11,7 @@ from django.utils import timezone
 from sessions_app import database as db
 from sessions_app.errors import MessageInvalid, SessionNotFound
 from sessions_app.models import BLOCK, MODEL_KINDS, PERSON_KINDS, Message, Session
+from sessions_app.sentences import say
 from sessions_app.signals import session_listed
 from sessions_app.transcript import (
     NewMessage,
@@ -151,7 +152,7 @@ def _branch_change(session_id: UUID, message_id: UUID) -> tuple[list[UUID], list
     found = Message.objects.filter(session_id=session_id, state__in=["active", "branched"])
     rows = {row[0]: row[1:] for row in found.values_list("pk", "parent_id", "position", "state")}
     if message_id not in rows or rows[message_id][2] != "branched":
-        raise MessageInvalid("This message is not on another branch.")
+        raise MessageInvalid(say("This message is not on another branch."))
     children: dict[UUID | None, list[UUID]] = {}
     for pk, (parent, _, state) in rows.items():
         if state == "branched":
@@ -183,7 +184,7 @@ def compact_messages(*, session_id: UUID, until_position: int, summary: NewMessa
         ids = list(old.values_list("pk", flat=True))
         last = old.values_list("position", "parent_id").last()
         if last is None:
-            raise MessageInvalid("There is nothing to summarise.")
+            raise MessageInvalid(say("There is nothing to summarise."))
         summary.position, summary.parent_id = last
         write.set_state(ids, Message.State.COMPACTED)
         write.insert([summary])
@@ -232,7 +233,9 @@ def _restore(session_id: UUID, owner_id: int | None) -> None:
     with transaction.atomic(using=db.alias()):
         found = deleted.select_for_update(no_key=True).values_list("key", "state").first()
         if found is None:
-            raise SessionNotFound("This conversation does not exist, or was deleted too long ago.")
+            raise SessionNotFound(
+                say("This conversation does not exist, or was deleted too long ago.")
+            )
         key, state = found
         ended: dict[str, object] = {}
         if state == "active" and successor_of(key) is not None:
@@ -263,5 +266,5 @@ def _position(session_id: UUID, message_id: UUID) -> int:
     found = Message.objects.filter(pk=message_id, session_id=session_id)
     position = found.values_list("position", flat=True).first()
     if position is None:
-        raise MessageInvalid("This message does not exist.")
+        raise MessageInvalid(say("This message does not exist."))
     return position

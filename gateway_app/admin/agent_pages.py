@@ -165,7 +165,7 @@ def _apply(request: HttpRequest, agent: Agent) -> HttpResponse:
     try:
         moved = apply_version(agent=agent, number=number)
     except MessageInvalid as exc:
-        messages.warning(request, str(exc))
+        messages.warning(request, exc.sentence.translated())
         return HttpResponseRedirect(reverse("admin:gateway_app_agent_apply", args=[agent.pk]))
     if moved:
         told = f"Applied version {number} to {moved} running conversations."

@@ -110,7 +110,7 @@ def _retry(request: HttpRequest, text: str) -> None:
     try:
         retry_any_turn(turn_id=turn.pk)
     except SessionError as exc:
-        messages.warning(request, str(exc))
+        messages.warning(request, exc.sentence.translated())
     else:
         _note(request, turn, "Tried again.", gettext("The turn is tried again."))
 

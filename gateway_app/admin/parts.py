@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from sessions_app.sentences import translated_part
+
 SHOWN_CHARACTERS: Final = 50_000
 LINE_CHARACTERS: Final = 100
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -74,7 +76,7 @@ def _view(part: Any, tool_names: Mapping[str, str]) -> PartView:
         return _shown("raw", _as_text(part))
     match part.get("type"):
         case "text" if "text" in part:
-            return _shown("text", _as_text(part["text"]))
+            return _shown("text", translated_part(part) or _as_text(part["text"]))
         case "reasoning" if "text" in part:
             return _shown("reasoning", _as_text(part["text"]))
         case "tool_call" if "name" in part:

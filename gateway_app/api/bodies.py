@@ -11,6 +11,7 @@ from gateway_app import protocol
 from gateway_app.api.callers import caller_of
 from gateway_app.api.errors import ApiError
 from gateway_app.services.busy import POLICIES
+from sessions_app.sentences import quote, say
 
 C = TypeVar("C", bound=protocol.Command)
 
@@ -31,18 +32,20 @@ def read_command(request: HttpRequest, kind: type[C], *, optional: bool = False,
     try:
         return msgspec.convert(given | tag | _camel(ids), kind)
     except msgspec.ValidationError as exc:
-        raise ApiError("invalid_frame", str(exc)) from exc
+        raise ApiError("invalid_frame", quote(str(exc))) from exc
 
 
 def _object(request: HttpRequest) -> dict[str, Any]:
     if request.content_type != _JSON:
-        raise ApiError("unsupported", f"Send the body as {_JSON}.", 415)
+        raise ApiError("unsupported", say("Send the body as %(type)s.", type=_JSON), 415)
     try:
         given = msgspec.json.decode(request.body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
-        raise ApiError("invalid_frame", f"The body is not JSON: {exc}", 400) from exc
+        raise ApiError(
+            "invalid_frame", say("The body is not JSON: %(problem)s", problem=str(exc)), 400
+        ) from exc
     if not isinstance(given, dict):
-        raise ApiError("invalid_frame", "The body is not a JSON object.")
+        raise ApiError("invalid_frame", say("The body is not a JSON object."))
     return given
 
 

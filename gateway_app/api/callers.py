@@ -13,6 +13,7 @@ from ninja.utils import check_csrf
 from gateway_app import credentials
 from gateway_app.api.errors import ApiError, TooMuch
 from gateway_app.host import GatewayHost, host
+from sessions_app.sentences import say
 
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
@@ -64,9 +65,9 @@ def admit(request: HttpRequest) -> User:
     else:
         user = request.user if isinstance(request.user, User) else None
         if user and request.method not in _SAFE and check_csrf(request) is not None:
-            raise ApiError("forbidden", "Send the CSRF token in the header X-CSRFToken.")
+            raise ApiError("forbidden", say("Send the CSRF token in the header X-CSRFToken."))
     if user is None:
-        raise ApiError("unauthenticated", "Log in, or send an API token.")
+        raise ApiError("unauthenticated", say("Log in, or send an API token."))
     return user
 
 

@@ -18,7 +18,8 @@ from ninja.errors import HttpError, ValidationError
 from gateway_app.api.answers import json_response
 from gateway_app.errors import GatewayError
 from gateway_app.protocol import FrameError
-from sessions_app.errors import SessionEnded, SessionError
+from sessions_app.errors import Refusal, SessionEnded, SessionError
+from sessions_app.sentences import Sentence, quote, say
 
 logger: Final = logging.getLogger(__name__)
 
@@ -42,24 +43,24 @@ STATUSES: Final = {
 """The status of each code, unless an error says another one."""
 
 _OF_DJANGO: Final = {
-    400: ("invalid_frame", "This request cannot be read."),
-    403: ("forbidden", "This is not allowed."),
-    404: ("not_found", "There is nothing at this address."),
-    405: ("unsupported", "This address does not take this method."),
-    413: ("too_large", "This request is too large."),
+    400: ("invalid_frame", say("This request cannot be read.")),
+    403: ("forbidden", say("This is not allowed.")),
+    404: ("not_found", say("There is nothing at this address.")),
+    405: ("unsupported", say("This address does not take this method.")),
+    413: ("too_large", say("This request is too large.")),
 }
-_INTERNAL: Final = ("internal", "Something broke in this server. Send it again.")
+_INTERNAL: Final = ("internal", say("Something broke in this server. Send it again."))
 RETRY_AFTER_S: Final = 2
 
 
-class ApiError(Exception):
+class ApiError(Refusal):
     """A refusal of this door itself."""
 
     wait_ms: int | None = None
     """When it may be asked again."""
 
-    def __init__(self, code: str, message: str, status: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, sentence: Sentence, status: int | None = None) -> None:
+        super().__init__(sentence)
         self.code, self.status = code, status or STATUSES[code]
 
 
@@ -67,15 +68,22 @@ class TooMuch(ApiError):
     """Somebody asks more than their share."""
 
     def __init__(self, wait_ms: int) -> None:
-        super().__init__("rate_limited", "Too much at once. Wait a little, then send it again.")
+        super().__init__(
+            "rate_limited", say("Too much at once. Wait a little, then send it again.")
+        )
         self.wait_ms = wait_ms
 
 
 def error_response(
-    code: str, message: str, *, status: int | None = None, more: Mapping[str, str] | None = None
+    code: str,
+    sentence: Sentence,
+    *,
+    status: int | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> HttpResponse:
-    """An error's answer; where sending it again may help, it says when."""
-    status = status or STATUSES.get(code, 400)
+    """An error's answer in the active language, which is English unless the request asks for
+    another; where sending it again may help, it says when."""
+    status, message = status or STATUSES.get(code, 400), sentence.translated()
     answer = json_response({"error": {"code": code, "message": message, **(more or {})}}, status)
     if status in {429, 503}:
         answer.headers["Retry-After"] = str(RETRY_AFTER_S)
@@ -84,12 +92,12 @@ def error_response(
 
 def response_of_status(status: int) -> HttpResponse:
     """The answer in the place of a page by which Django refuses a request."""
-    code, message = _OF_DJANGO.get(status, _INTERNAL if status >= 500 else _OF_DJANGO[400])
-    return error_response(code, message, status=status)
+    code, sentence = _OF_DJANGO.get(status, _INTERNAL if status >= 500 else _OF_DJANGO[400])
+    return error_response(code, sentence, status=status)
 
 
 def _api_error(request: HttpRequest, exc: ApiError) -> HttpResponse:
-    answer = error_response(exc.code, str(exc), status=exc.status)
+    answer = error_response(exc.code, exc.sentence, status=exc.status)
     if exc.wait_ms is not None:
         answer.headers["Retry-After"] = str(ceil(exc.wait_ms / 1000))
     return answer
@@ -100,22 +108,23 @@ def _session_error(request: HttpRequest, exc: SessionError) -> HttpResponse:
     if isinstance(exc, SessionEnded) and exc.successor_id:
         more["successorId"] = str(exc.successor_id)
     code = "invalid_frame" if exc.code == "invalid" else exc.code
-    return error_response(code, str(exc), more=more)
+    return error_response(code, exc.sentence, more=more)
 
 
 def _gateway_error(request: HttpRequest, exc: GatewayError) -> HttpResponse:
-    return error_response(exc.code, str(exc))
+    return error_response(exc.code, exc.sentence)
 
 
 def _frame_error(request: HttpRequest, exc: FrameError) -> HttpResponse:
-    return error_response(exc.code, str(exc))
+    return error_response(exc.code, exc.sentence)
 
 
 def _validation_error(request: HttpRequest, exc: ValidationError) -> HttpResponse:
     """The first thing that is wrong, by the name of its field."""
     first = exc.errors[0]
     where = ".".join(str(one) for one in first["loc"][1:])
-    return error_response("invalid_frame", f"{where}: {first['msg']}")
+    sentence = quote(f"{where}: {first['msg']}")
+    return error_response("invalid_frame", sentence)
 
 
 def _http_error(request: HttpRequest, exc: HttpError) -> HttpResponse:
@@ -136,7 +145,7 @@ def _unreadable(request: HttpRequest, exc: Exception) -> HttpResponse:
 
 def _database_error(request: HttpRequest, exc: DatabaseError) -> HttpResponse:
     logger.error("A request lost the database", exc_info=exc)
-    text = "The database did not answer. Nothing was lost; send it again."
+    text = say("The database did not answer. Nothing was lost; send it again.")
     return error_response("internal", text, status=503)
 
 

@@ -11,6 +11,7 @@ from gateway_app.api.answers import json_response
 from gateway_app.api.callers import caller_of
 from gateway_app.api.errors import ApiError
 from gateway_app.selectors import usage
+from sessions_app.sentences import say
 
 router = Router(tags=["me"])
 
@@ -32,6 +33,6 @@ async def read_usage(request: HttpRequest, days: Days = 30, everyone: bool = Fal
     caller = caller_of(request)
     lanes = caller.host.lanes
     if everyone and not await lanes.read(usage.may_see_everyone, caller.user):
-        raise ApiError("forbidden", "Only operators who may view turns see what others used.")
+        raise ApiError("forbidden", say("Only operators who may view turns see what others used."))
     author_id = None if everyone else caller.user_id
     return json_response(await lanes.read(usage.read_usage, author_id=author_id, days=days))

@@ -19,6 +19,7 @@ from gateway_app.selectors.exports import FORMS, export_own_session
 from gateway_app.services import imports
 from gateway_app.shapes import Shape
 from sessions_app.imports import drop_import
+from sessions_app.sentences import say
 
 router = Router(tags=["export and import"])
 
@@ -66,7 +67,9 @@ async def import_session(request: HttpRequest) -> HttpResponse:
     cannot be taken, the answer names it and nothing is imported."""
     caller = caller_of(request)
     if request.content_type not in _JSONL:
-        raise ApiError("unsupported", "Send the file as application/x-ndjson.", 415)
+        raise ApiError(
+            "unsupported", say("Send the file as %(type)s.", type="application/x-ndjson"), 415
+        )
     caller.check_start()
     with TemporaryFile() as file:
         await asyncio.to_thread(_receive, request, file, caller.host.config.import_bytes)
@@ -79,7 +82,7 @@ def _receive(request: HttpRequest, file: IO[bytes], limit_bytes: int) -> None:
     while piece := request.read(_CHUNK_BYTES):
         size_bytes += len(piece)
         if size_bytes > limit_bytes:
-            raise ApiError("too_large", f"A file may have {limit_bytes:,} bytes.")
+            raise ApiError("too_large", say("A file may have %(limit)s bytes.", limit=limit_bytes))
         file.write(piece)
 
 

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from gateway_app.local_model.packages import LocalModelError, model_file
 from gateway_app.local_model.running import listen, url_of
+from sessions_app.sentences import Sentence, say
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 START_S: Final = 30.0
@@ -67,7 +68,7 @@ class LocalModelChild:
         """
         with self._lock:
             if self._closing.is_set():
-                raise LocalModelError("The local model is being stopped.")
+                raise LocalModelError(say("The local model is being stopped."))
             if self._listener is None:
                 model_file()
                 self._listener = listen("127.0.0.1", 0)
@@ -84,7 +85,7 @@ class LocalModelChild:
             async with asyncio.timeout(START_S):
                 return await asyncio.shield(asyncio.wrap_future(self._ready))
         except TimeoutError as exc:
-            raise LocalModelError("The local model takes too long to start.") from exc
+            raise LocalModelError(say("The local model takes too long to start.")) from exc
 
     def wait(self, timeout_s: float = START_S) -> str:
         """As `url`, for callers without an event loop."""
@@ -92,7 +93,7 @@ class LocalModelChild:
         try:
             return self._ready.result(timeout_s)
         except TimeoutError as exc:
-            raise LocalModelError("The local model takes too long to start.") from exc
+            raise LocalModelError(say("The local model takes too long to start.")) from exc
 
     def close(self) -> None:
         """The child has ended and the address is free. Idempotent."""
@@ -124,12 +125,12 @@ class LocalModelChild:
                 self._run_one(listener)
             except OSError:
                 logger.exception("The local model cannot be started")
-            self._replace_ready("The local model could not be started.")
+            self._replace_ready(say("The local model could not be started."))
             if time.monotonic() - began >= STEADY_S:
                 pause_s = BACKOFF_S
             self._closing.wait(pause_s)
             pause_s = min(pause_s * 2, MAX_BACKOFF_S)
-        self._replace_ready("The local model has been stopped.")
+        self._replace_ready(say("The local model has been stopped."))
 
     def _run_one(self, listener: socket.socket) -> None:
         """One child's life. Raises OSError if it cannot begin."""
@@ -148,7 +149,7 @@ class LocalModelChild:
         if not self._closing.is_set():
             logger.warning("The local model ended", extra={"returncode": child.returncode})
 
-    def _replace_ready(self, why: str) -> None:
+    def _replace_ready(self, why: Sentence) -> None:
         """Who waits is told why in vain; whoever comes later waits for the next child."""
         with self._lock:
             former, self._ready = self._ready, Future()

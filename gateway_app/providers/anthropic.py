@@ -10,11 +10,13 @@ from gateway_app.providers.anthropic_stream import AnthropicAnswerParser
 from gateway_app.providers.anthropic_wire import AnthropicWire
 from gateway_app.providers.failures import Failure, Wording
 from gateway_app.providers.http import HTTPProvider, client_options
+from sessions_app.sentences import say
 
 ANTHROPIC_URL: Final = "https://api.anthropic.com"
 DEFAULT_MODEL: Final = "claude-sonnet-5-5"
 WORDING: Final = Wording(
-    mend_key="Check ANTHROPIC_API_KEY.", mend_address="Check ANTHROPIC_BASE_URL and the network."
+    mend_key=say("Check %(variable)s.", variable="ANTHROPIC_API_KEY"),
+    mend_address=say("Check %(variable)s and the network.", variable="ANTHROPIC_BASE_URL"),
 )
 
 

@@ -17,17 +17,18 @@ from uuid import UUID
 
 import msgspec
 
+from sessions_app.errors import Refusal
+from sessions_app.sentences import Sentence
 from sessions_app.signals import TranscriptRow
 
 
-class ProviderError(Exception):
-    """A failed model call. `message` is one sentence for a person; it never holds a key."""
+class ProviderError(Refusal):
+    """A failed model call. What it says never holds a key."""
 
     code = "model_unavailable"
 
-    def __init__(self, message: str, *, retry_after_ms: int | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, sentence: Sentence, *, retry_after_ms: int | None = None) -> None:
+        super().__init__(sentence)
         self.retry_after_ms = retry_after_ms
 
 

@@ -25,6 +25,7 @@ from gateway_app.providers.base import (
     ModelUnavailable,
     ProviderError,
 )
+from sessions_app.sentences import Sentence, say
 
 RETRIED_STATUSES: Final = frozenset({408, 409, 429})
 """And everything from 500 on, as the SDKs have it."""
@@ -59,7 +60,13 @@ _STATUS_OF_KIND: Final = tuple(
     )
 )
 """What error types and codes amount to where an answer holds an error instead of a status."""
-_SAFE: Final = "Your message is kept."
+_SAFE: Final = say("Your message is kept.")
+_PROVIDER: Final = say("The model provider")
+_NO_MODEL: Final = say("There is no model at the address of the model provider.")
+_KEY: Final = say("Check %(variable)s.", variable="OPENAI_API_KEY")
+_ADDRESS: Final = say("Check %(variable)s and the network.", variable="OPENAI_BASE_URL")
+_AGAIN: Final = say("Try again.")
+_LATER: Final = say("Try again later.")
 
 
 class CutAnswer(Exception):
@@ -100,10 +107,11 @@ TRANSPORT_FAILURES: Final[tuple[type[Exception], ...]] = (
 class Wording:
     """How a provider is spoken of, and what to look at when it fails."""
 
-    subject: str = "The model provider"
-    mend_key: str = "Check OPENAI_API_KEY."
-    mend_address: str = "Check OPENAI_BASE_URL and the network."
-    mend_path: str = ""
+    who: Sentence = _PROVIDER
+    no_model: Sentence = _NO_MODEL
+    mend_key: Sentence = _KEY
+    mend_address: Sentence = _ADDRESS
+    mend_path: Sentence | None = None
     """For an address where something else answers, if there is more to say than `mend_address`."""
     secrets: tuple[str, ...] = ()
     """Never shown, not even if the server repeats them."""
@@ -139,11 +147,11 @@ def failed_attempt(exc: Exception, wording: Wording) -> Failure:
     if isinstance(exc, WebPage | httpx2.InvalidURL | httpx2.UnsupportedProtocol):
         return _web_page(wording)
     if isinstance(exc, UnreadableAnswer):
-        text = f"{wording.subject} sent an answer that cannot be read. {_SAFE} Try again."
-        return Failure(ModelInvalid(text))
+        text = say("%(who)s sent an answer that cannot be read.", who=wording.who)
+        return Failure(ModelInvalid(text + _SAFE + _AGAIN))
     if isinstance(exc, CutAnswer):
-        text = f"{wording.subject} broke off in the middle of its answer. {_SAFE} Try again."
-        return Failure(ModelUnavailable(text), again=True)
+        text = say("%(who)s broke off in the middle of its answer.", who=wording.who)
+        return Failure(ModelUnavailable(text + _SAFE + _AGAIN), again=True)
     return _connection(exc, wording)
 
 
@@ -152,26 +160,28 @@ def _is_json(headers: Mapping[str, str]) -> bool:
 
 
 def _web_page(wording: Wording) -> Failure:
-    text = f"There is no model at the address of {wording.subject.lower()}."
-    return Failure(ModelInvalid(f"{text} {_SAFE} {wording.mend_path or wording.mend_address}"))
+    mend = wording.mend_path or wording.mend_address
+    return Failure(ModelInvalid(wording.no_model + _SAFE + mend))
 
 
 def silent(seconds: float, wording: Wording, *, started: bool) -> ModelTimeout:
     """The error for a server that says nothing for `seconds`."""
     if started:
-        return ModelTimeout(
-            f"{wording.subject} stopped in the middle of its answer and was silent for"
-            f" {seconds:g} s. {_SAFE} Try again."
+        text = say(
+            "%(who)s stopped in the middle of its answer and was silent for %(seconds)s s.",
+            who=wording.who,
+            seconds=seconds,
         )
-    return ModelTimeout(
-        f"{wording.subject} did not answer for {seconds:g} s. {_SAFE} Try again later."
-    )
+        return ModelTimeout(text + _SAFE + _AGAIN)
+    text = say("%(who)s did not answer for %(seconds)s s.", who=wording.who, seconds=seconds)
+    return ModelTimeout(text + _SAFE + _LATER)
 
 
 def too_long(seconds: float, wording: Wording) -> ModelTimeout:
-    return ModelTimeout(
-        f"{wording.subject} had not ended its answer after {seconds:g} s. {_SAFE} Ask for less."
+    text = say(
+        "%(who)s had not ended its answer after %(seconds)s s.", who=wording.who, seconds=seconds
     )
+    return ModelTimeout(text + _SAFE + say("Ask for less."))
 
 
 def _connection(exc: Exception, wording: Wording) -> Failure:
@@ -185,19 +195,18 @@ def _connection(exc: Exception, wording: Wording) -> Failure:
     def among(*kinds: type[BaseException]) -> bool:
         return any(isinstance(cause, kinds) for cause in causes)
 
-    safe = not among(ssl.SSLError, ssl.CertificateError, aiohttp.ClientSSLError)
+    who, safe = wording.who, not among(ssl.SSLError, ssl.CertificateError, aiohttp.ClientSSLError)
     if not safe:
-        what = "cannot be reached over a safe connection (TLS)"
+        text = say("%(who)s cannot be reached over a safe connection (TLS).", who=who)
     elif among(socket.gaierror, aiohttp.ClientConnectorDNSError):
-        what = "cannot be found under its name"
+        text = say("%(who)s cannot be found under its name.", who=who)
     elif among(ConnectionRefusedError):
-        what = "does not accept connections"
+        text = say("%(who)s does not accept connections.", who=who)
     elif among(aiohttp.ConnectionTimeoutError, httpx2.TimeoutException):
-        what = "could not be connected to in time"
+        text = say("%(who)s could not be connected to in time.", who=who)
     else:
-        what = "closed the connection before its answer was complete"
-    text = f"{wording.subject} {what}. {_SAFE} {wording.mend_address}"
-    return Failure(ModelUnavailable(text), again=safe)
+        text = say("%(who)s closed the connection before its answer was complete.", who=who)
+    return Failure(ModelUnavailable(text + _SAFE + wording.mend_address), again=safe)
 
 
 def _status_in(error: object) -> int:
@@ -217,37 +226,44 @@ def _status_in(error: object) -> int:
 def _status(status: int, body: object, headers: Mapping[str, str], wording: Wording) -> Failure:
     """The failure for an HTTP status and what its body says."""
     told = _told(body)
-    who = wording.subject
+    who = wording.who
     if status in {400, 413, 422} and (status == 413 or _CONTEXT.search(told)):
-        text = "The conversation no longer fits into the model's window."
-        return Failure(ContextFull(f"{text} {_SAFE} Start a new chat or use another model."))
+        text = say("The conversation no longer fits into the model's window.")
+        mend = say("Start a new chat or use another model.")
+        return Failure(ContextFull(text + _SAFE + mend))
     if status in {400, 403, 422} and _REFUSED.search(told):
-        text = f"{who} refused this by its content filter. {_SAFE} Say it another way."
-        return Failure(ModelRefused(text))
+        text = say("%(who)s refused this by its content filter.", who=who)
+        return Failure(ModelRefused(text + _SAFE + say("Say it another way.")))
     if status == 402 or (status in {400, 403, 429} and _QUOTA.search(told)):
-        text = f"The account at the model provider has no credit left. {_SAFE} Ask its owner."
-        return Failure(ModelRateLimited(text))
+        text = say("The account at the model provider has no credit left.")
+        return Failure(ModelRateLimited(text + _SAFE + say("Ask its owner.")))
     if status == 401:
-        return Failure(ModelAuth(f"{who} did not accept the key. {_SAFE} {wording.mend_key}"))
+        text = say("%(who)s did not accept the key.", who=who)
+        return Failure(ModelAuth(text + _SAFE + wording.mend_key))
     if status == 403:
-        text = f"{who} does not allow this key to use the model. {_SAFE} {wording.mend_key}"
-        return Failure(ModelAuth(text))
+        text = say("%(who)s does not allow this key to use the model.", who=who)
+        return Failure(ModelAuth(text + _SAFE + wording.mend_key))
     if status == 404 and isinstance(body, Mapping) and body.get("detail") == "Not Found":
         return _web_page(wording)  # the answer of a web framework, such as vLLM's
     if status == 404:
-        text = f"{who} does not know this model. {_SAFE} Choose another model."
-        return Failure(ModelInvalid(text))
+        text = say("%(who)s does not know this model.", who=who)
+        return Failure(ModelInvalid(text + _SAFE + say("Choose another model.")))
     if status == 429:
         wait_ms = retry_after_ms(headers)
-        when = "Try again later." if not wait_ms else f"Try again in {-(-wait_ms // 1000)} s."
-        text = f"{who} gets too many requests at the moment. {_SAFE} {when}"
-        return Failure(ModelRateLimited(text, retry_after_ms=wait_ms), again=True)
+        text = say("%(who)s gets too many requests at the moment.", who=who)
+        when = _LATER
+        if wait_ms:
+            when = say("Try again in %(seconds)s s.", seconds=-(-wait_ms // 1000))
+        return Failure(ModelRateLimited(text + _SAFE + when, retry_after_ms=wait_ms), again=True)
     if status >= 500 or status in RETRIED_STATUSES:
-        text = f"{who} has a problem of its own (status {status}). {_SAFE} Try again later."
+        text = say("%(who)s has a problem of its own (status %(status)s).", who=who, status=status)
         wait_ms = retry_after_ms(headers)
-        return Failure(ModelUnavailable(text, retry_after_ms=wait_ms), again=True)
-    reason = _shown(body, wording)
-    return Failure(ModelInvalid(f"{who} did not accept the request{reason}. {_SAFE}"))
+        error = ModelUnavailable(text + _SAFE + _LATER, retry_after_ms=wait_ms)
+        return Failure(error, again=True)
+    text = say("%(who)s did not accept the request.", who=who)
+    if reason := _shown(body, wording):
+        text = say("%(who)s did not accept the request (%(reason)s).", who=who, reason=reason)
+    return Failure(ModelInvalid(text + _SAFE))
 
 
 def retry_after_ms(headers: Mapping[str, str]) -> int | None:
@@ -281,11 +297,11 @@ def _told(body: object) -> str:
 
 
 def _shown(body: object, wording: Wording) -> str:
-    """` (what the server says)`, cut short and without anything that may be a secret."""
+    """What the server says, cut short and without anything that may be a secret."""
     message = body.get("message") if isinstance(body, Mapping) else None
     if not isinstance(message, str) or not message.strip() or "Traceback" in message:
         return ""
     for secret in wording.secrets:
         message = message.replace(secret, "...")
     message = " ".join(_SECRET.sub("...", message).split()).rstrip(".")
-    return f" ({message[:200]})"
+    return message[:200]

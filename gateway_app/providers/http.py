@@ -28,6 +28,7 @@ from gateway_app.providers.base import Delta, ModelInvalid, ModelRequest, Provid
 from gateway_app.providers.event_stream import EventStreamParser
 from gateway_app.providers.failures import Failure, UnreadableAnswer, Wording, silent, too_long
 from gateway_app.providers.silence import SilenceWatch
+from sessions_app.sentences import say
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -234,7 +235,10 @@ class HTTPProvider(ABC):
             models = await self.models()
             if not models:
                 raise ModelInvalid(
-                    f"{self.wording.subject} lists no models. Set HERMES_MODEL to one it has."
+                    say(
+                        "%(who)s lists no models. Set HERMES_MODEL to one it has.",
+                        who=self.wording.who,
+                    )
                 )
             self.known_default = models[0]
         return self.known_default

@@ -10,6 +10,7 @@ from gateway_app.local_model.server import SESSION_HEADER
 from gateway_app.providers.base import ModelRequest, ModelUnavailable
 from gateway_app.providers.failures import Wording
 from gateway_app.providers.openai import OpenAIProvider
+from sessions_app.sentences import say
 
 ANYWHERE: Final = "http://local/v1"
 """Stands for the address in the fingerprint: the port is another after each start of the gateway,
@@ -20,8 +21,14 @@ class LocalProvider(OpenAIProvider):
     """Owns the child, unless `config.local_url` names a server that runs already."""
 
     def __init__(self, config: GatewayConfig) -> None:
-        mend = "Check HERMES_LOCAL_URL." if config.local_url else "Try again in a moment."
-        wording = Wording(subject="The local model", mend_address=mend)
+        mend = say("Try again in a moment.")
+        if config.local_url:
+            mend = say("Check %(variable)s.", variable="HERMES_LOCAL_URL")
+        wording = Wording(
+            who=say("The local model"),
+            no_model=say("There is no model at the address of the local model."),
+            mend_address=mend,
+        )
         super().__init__(config, name="local", base_url=ANYWHERE, wording=wording, proxied=False)
         self._child = None if config.local_url else LocalModelChild()
 
@@ -34,7 +41,7 @@ class LocalProvider(OpenAIProvider):
             try:
                 self._child.start()
             except LocalModelError as exc:
-                raise ModelUnavailable(str(exc)) from exc
+                raise ModelUnavailable(exc.sentence) from exc
 
     async def address(self) -> str:
         """The base URL of a server that answers. Raises ModelUnavailable."""
@@ -44,7 +51,7 @@ class LocalProvider(OpenAIProvider):
             try:
                 url = await self._child.url()
             except LocalModelError as exc:
-                raise ModelUnavailable(str(exc)) from exc
+                raise ModelUnavailable(exc.sentence) from exc
         return f"{url}/v1"
 
     def headers(self, request: ModelRequest) -> Mapping[str, str]:

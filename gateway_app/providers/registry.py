@@ -16,8 +16,10 @@ from gateway_app.providers.failures import Wording
 from gateway_app.providers.listed import ListedModels
 from gateway_app.providers.model_facts import ModelFacts, model_facts
 from gateway_app.providers.openai import OpenAIProvider
+from sessions_app.sentences import say
 
 logger: Final = logging.getLogger(__name__)
+_NETWORK: Final = say("Check the network.")
 
 LOCAL_MODEL: Final = "local:smollm2"
 KNOWN: Final = ("openai", "anthropic", "local")
@@ -46,8 +48,11 @@ class Providers:
         name, colon, rest = (model.strip() or self.site_default).partition(":")
         if not colon and name not in KNOWN:
             raise ModelInvalid(
-                f"The model {name[:100]!r} names no provider. Write it as provider:model, such as"
-                f" openai:{name[:100]}."
+                say(
+                    "The model '%(name)s' names no provider. Write it as provider:model, such as"
+                    " openai:%(name)s.",
+                    name=name[:100],
+                )
             )
         provider = self.get(name)
         return provider, rest or await provider.default_model()
@@ -75,7 +80,7 @@ class Providers:
             provider, _ = await self.resolve("")
             provider.start()
         except ProviderError as exc:
-            facts = {"code": exc.code, "reason": exc.message}
+            facts = {"code": exc.code, "reason": str(exc)}
             logger.warning("The default model cannot be had yet", extra=facts)
 
     def cost_usd(self, provider: str, model: str, usage: Usage) -> Decimal | None:
@@ -147,9 +152,10 @@ class Providers:
     def _make_openai(self) -> Provider:
         key, base_url = self._config.openai_api_key, self._config.openai_base_url
         _check_access("openai", key, base_url)
-        wording = Wording(mend_address="Check the network.")
+        wording = Wording(mend_address=_NETWORK)
         if base_url:
-            wording = Wording(mend_path="Check OPENAI_BASE_URL: most servers want its /v1.")
+            path = say("Check OPENAI_BASE_URL: most servers want its /v1.")
+            wording = Wording(mend_path=path)
         try:
             return OpenAIProvider(self._config, api_key=key, base_url=base_url, wording=wording)
         except (ValueError, httpx2.InvalidURL) as exc:
@@ -161,9 +167,10 @@ class Providers:
         # here, not above: the SDK takes a second and 40 MB, which nobody else should pay
         from gateway_app.providers.anthropic import WORDING, AnthropicProvider
 
-        wording = replace(WORDING, mend_address="Check the network.")
+        wording = replace(WORDING, mend_address=_NETWORK)
         if base_url:
-            wording = replace(WORDING, mend_path="Check ANTHROPIC_BASE_URL: without /v1/messages.")
+            path = say("Check ANTHROPIC_BASE_URL: without /v1/messages.")
+            wording = replace(WORDING, mend_path=path)
         try:
             return AnthropicProvider(self._config, api_key=key, base_url=base_url, wording=wording)
         except (ValueError, httpx2.InvalidURL) as exc:
@@ -171,8 +178,13 @@ class Providers:
 
 
 def _unknown(name: str) -> ModelInvalid:
-    known = ", ".join(KNOWN)
-    return ModelInvalid(f"There is no model provider {name[:100]!r}. Known are: {known}.")
+    return ModelInvalid(
+        say(
+            "There is no model provider '%(name)s'. Known are: %(known)s.",
+            name=name[:100],
+            known=", ".join(KNOWN),
+        )
+    )
 
 
 def _check_access(name: str, key: str | None, base_url: str | None) -> None:
@@ -180,16 +192,27 @@ def _check_access(name: str, key: str | None, base_url: str | None) -> None:
     prefix = name.upper()
     if not key and not base_url:
         raise ModelInvalid(
-            f"The provider {name} has no key. Set {prefix}_API_KEY, or {prefix}_BASE_URL for a"
-            " server that needs none, and restart."
+            say(
+                "The provider %(name)s has no key. Set %(key)s, or %(address)s for a server that"
+                " needs none, and restart.",
+                name=name,
+                key=f"{prefix}_API_KEY",
+                address=f"{prefix}_BASE_URL",
+            )
         )
     if key and not (key.isascii() and key.isprintable() and " " not in key):
         raise ModelInvalid(
-            f"{prefix}_API_KEY holds characters that no key has. Set it again and restart."
+            say(
+                "%(key)s holds characters that no key has. Set it again and restart.",
+                key=f"{prefix}_API_KEY",
+            )
         )
 
 
 def _no_address(name: str) -> ModelInvalid:
     return ModelInvalid(
-        f"{name.upper()}_BASE_URL is no address. Give a full URL, such as http://HOST:PORT/v1."
+        say(
+            "%(variable)s is no address. Give a full URL, such as http://HOST:PORT/v1.",
+            variable=f"{name.upper()}_BASE_URL",
+        )
     )

@@ -21,6 +21,7 @@ from sessions_app import database as db
 from sessions_app.errors import MessageInvalid, SessionNotFound
 from sessions_app.models import Message, Session
 from sessions_app.selectors import older_than, visible_to_person
+from sessions_app.sentences import say
 
 T = TypeVar("T")
 
@@ -255,4 +256,4 @@ def _read_cursor(cursor: str, read: Callable[[Any], T]) -> tuple[T, UUID]:
         value, pk = json.loads(base64.urlsafe_b64decode(cursor))
         return read(value), UUID(pk)
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as exc:
-        raise MessageInvalid("This cursor is not one that this server gave out.") from exc
+        raise MessageInvalid(say("This cursor is not one that this server gave out.")) from exc

@@ -7,17 +7,18 @@ from gateway_app.selectors.sessions import make_cursor, own_session_check, read_
 from gateway_app.shapes import Shape, turn_record_shape
 from sessions_app.errors import SessionNotFound
 from sessions_app.selectors import older_than
+from sessions_app.sentences import say
 
 
 def read_turn(*, user_id: int, turn_id: UUID) -> Shape:
     """The turn, if its session is the user's. Raises SessionNotFound."""
     turn = Turn.objects.filter(pk=turn_id).defer("content").first()
     if turn is None:
-        raise SessionNotFound("This turn does not exist.")
+        raise SessionNotFound(say("This turn does not exist."))
     try:
         own_session_check(user_id=user_id, session_id=turn.session_id)
     except SessionNotFound as exc:
-        raise SessionNotFound("This turn does not exist.") from exc
+        raise SessionNotFound(say("This turn does not exist.")) from exc
     return turn_record_shape(turn)
 
 

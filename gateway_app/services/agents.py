@@ -9,6 +9,7 @@ from gateway_app.models import DEFAULT_PROMPT, Agent, AgentVersion
 from gateway_app.services.prompts import freeze_prompt
 from sessions_app.errors import MessageInvalid
 from sessions_app.models import Session
+from sessions_app.sentences import say
 
 _BATCH: Final = 500
 
@@ -116,7 +117,9 @@ def apply_version(*, agent: Agent, number: int) -> int:
     """
     agent.refresh_from_db()
     if agent.current_version != number:
-        raise MessageInvalid(f"Version {agent.current_version} was saved meanwhile. Look again.")
+        raise MessageInvalid(
+            say("Version %(number)s was saved meanwhile. Look again.", number=agent.current_version)
+        )
     with transaction.atomic():
         _, version, _, prompt_hash = freeze_prompt((agent.slug, number, "", "")).config
     moved, last = 0, None
@@ -138,7 +141,7 @@ def apply_version(*, agent: Agent, number: int) -> int:
 def checked_model(model: str) -> str:
     """The model as a session may name it; empty: its agent's. Raises MessageInvalid."""
     if model and not all(model.partition(":")):
-        raise MessageInvalid("Name a model as provider:model, such as openai:gpt-5-mini.")
+        raise MessageInvalid(say("Name a model as provider:model, such as openai:gpt-5-mini."))
     return model
 
 
@@ -148,6 +151,8 @@ def agent_slug(asked: str | None) -> str:
     slug = agents.values_list("slug", flat=True).first()
     if slug is None:
         raise MessageInvalid(
-            f"There is no agent {asked!r}." if asked else "There is no default agent."
+            say("There is no agent '%(name)s'.", name=asked)
+            if asked
+            else say("There is no default agent.")
         )
     return slug

@@ -12,6 +12,7 @@ from gateway_app.services.queue import log_event
 from sessions_app import database as db
 from sessions_app.errors import MessageInvalid, SessionNotFound
 from sessions_app.models import Message
+from sessions_app.sentences import say
 from sessions_app.services import select_branch
 
 
@@ -20,14 +21,14 @@ def check_branch(session_id: UUID, inbound: Inbound) -> None:
     if inbound.edit_of is not None:
         if branch_position(session_id, inbound.edit_of, None) is None:
             _refuse_unknown(session_id, inbound.edit_of)
-            raise MessageInvalid("Only a message of yours on this branch can be edited.")
+            raise MessageInvalid(say("Only a message of yours on this branch can be edited."))
         return
     assert inbound.retry_of is not None
     turn = Turn.objects.filter(pk=inbound.retry_of, session_id=session_id).first()
     if turn is None:
-        raise SessionNotFound("This turn does not exist.")
+        raise SessionNotFound(say("This turn does not exist."))
     if turn.block is None:
-        raise MessageInvalid("This turn cannot be tried again: it never ran here.")
+        raise MessageInvalid(say("This turn cannot be tried again: it never ran here."))
 
 
 def branch_position(session_id: UUID, edit_of: UUID | None, retry_of: UUID | None) -> int | None:
@@ -60,7 +61,7 @@ def switch_branch(*, session_id: UUID, message_id: UUID) -> tuple[int, LoggedEve
 def _refuse_unknown(session_id: UUID, message_id: UUID) -> None:
     """Raises SessionNotFound for a message of no session, or of another one."""
     if not Message.objects.filter(pk=message_id, session_id=session_id).exists():
-        raise SessionNotFound("This message does not exist.")
+        raise SessionNotFound(say("This message does not exist."))
 
 
 def _fork(message_id: UUID) -> int:

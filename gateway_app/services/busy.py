@@ -11,6 +11,7 @@ from gateway_app.inbound import Inbound
 from gateway_app.models import Turn
 from gateway_app.selectors.queue import OPEN, WAITING
 from sessions_app.errors import SessionBusy
+from sessions_app.sentences import Sentence, say
 
 POLICIES: Final = ("queue", "interrupt", "steer", "reject")
 """Ways of a message."""
@@ -32,8 +33,12 @@ def check_change(when_busy: str, *, branches: bool) -> None:
         raise Unsupported(_not_offered(when_busy, offered))
 
 
-def _not_offered(when_busy: str, offered: tuple[str, ...]) -> str:
-    return f"whenBusy={when_busy!r} is not offered here. Use {' or '.join(offered)}."
+def _not_offered(when_busy: str, offered: tuple[str, ...]) -> Sentence:
+    return say(
+        "whenBusy='%(asked)s' is not offered here. Offered are: %(offered)s.",
+        asked=when_busy,
+        offered=", ".join(offered),
+    )
 
 
 def waiting_status(when_busy: str, open_block: int) -> str:

@@ -14,13 +14,16 @@ from gateway_app.models import Turn
 from gateway_app.services.tool_rows import result_event, result_row
 from sessions_app.fields import dump_json
 from sessions_app.models import new_id
+from sessions_app.sentences import Sentence, notice_part, say
 from sessions_app.transcript import NewMessage
 
 UNKNOWN: Final = (
     "The outcome is unknown: the server stopped while this tool ran."
     " It may have run. It was not run again."
 )
-LOST: Final = "The server stopped while this answer was being written. Send again to go on."
+LOST: Final = say("The server stopped while this answer was being written. Send again to go on.")
+AGAIN: Final = say("The server stopped. The answer is being written again.")
+STOPPED: Final = say("Stopped before an answer.")
 
 
 @dataclass(slots=True)
@@ -130,13 +133,15 @@ def closing_rows(turn: Turn, dead: DeadRun, *, stopped: bool, again: bool) -> li
         )
         rows += [result_row(result) for result in dead.results.values()]
     if not again and not (stopped and (dead.text or dead.reasoning)):
-        text = "Stopped before an answer." if stopped else LOST
-        rows.append(
-            NewMessage(
-                kind="notice", parts=dump_json([{"type": "text", "text": text}]), finish=finish
-            )
-        )
+        rows.append(notice(STOPPED if stopped else LOST, finish))
     return rows
+
+
+def notice(sentence: Sentence, finish: str, **where: Any) -> NewMessage:
+    """The row that tells how a turn ended without an answer."""
+    return NewMessage(
+        kind="notice", parts=dump_json([notice_part(sentence)]), finish=finish, **where
+    )
 
 
 def _parts(dead: DeadRun) -> list[dict[str, Any]]:
@@ -160,5 +165,4 @@ def _terminal(turn: Turn, *, stopped: bool, again: bool) -> list[bytes]:
                 turn.session_id, turn.pk, turn.generation, cancelled=True, usage=None, facts={}
             )
         ]
-    message = "The server stopped. The answer is being written again." if again else LOST
-    return [events.run_error("interrupted", message, {"retrying": again})]
+    return [events.run_error("interrupted", AGAIN if again else LOST, {"retrying": again})]

@@ -28,6 +28,7 @@ from sessions_app import database as db
 from sessions_app.imports import add_imported, begin_import, drop_import, finish_import
 from sessions_app.keys import web_key
 from sessions_app.models import Message, new_id
+from sessions_app.sentences import say
 
 _AT_ONCE: Final = 100
 _LOW: Final = 2**32 - 1
@@ -58,18 +59,18 @@ def check_import(file: IO[bytes]) -> Import:
     lines = enumerate(_lines(file), start=1)
     _, head = next(lines, (1, None))
     if not isinstance(head, SessionLine):
-        raise ImportRefused(1, "it is not the line of a session, with which an export begins.")
+        raise ImportRefused(1, say("it is not the line of a session, with which an export begins."))
     found, position, active, rows = Import(file, head), 0, 0, False
     for number, line in lines:
         if isinstance(line, SessionLine) or (isinstance(line, TurnLine) and rows):
-            raise ImportRefused(number, "it stands after lines that it must stand before.")
+            raise ImportRefused(number, say("it stands after lines that it must stand before."))
         if line.id in found.ids:
-            raise ImportRefused(number, f"{line.id} stands there twice.")
+            raise ImportRefused(number, say("%(id)s stands there twice.", id=str(line.id)))
         found.add(line.id)
         if isinstance(line, MessageLine):
             rows = True
             if line.position < position or (line.state == "active" and line.position <= active):
-                raise ImportRefused(number, "its position is not above those before it.")
+                raise ImportRefused(number, say("its position is not above those before it."))
             position = line.position
             active = position if line.state == "active" else active
     return found

@@ -20,6 +20,7 @@ from sessions_app import database as db
 from sessions_app import services as transcripts
 from sessions_app.errors import MessageInvalid, SessionNotFound
 from sessions_app.models import Session
+from sessions_app.sentences import say
 
 
 def stop_any_turn(*, turn_id: UUID) -> Stopped:
@@ -30,7 +31,7 @@ def stop_any_turn(*, turn_id: UUID) -> Stopped:
     with transaction.atomic(using=db.alias(), savepoint=False):
         session_id = Turn.objects.filter(pk=turn_id).values_list("session_id", flat=True).first()
         if session_id is None:
-            raise SessionNotFound("This turn does not exist.")
+            raise SessionNotFound(say("This turn does not exist."))
         _lock_live(session_id)
         stopped = stop_locked(session_id, turn_id)
         give(Order(stopped.logged, stop=stopped.running))
@@ -45,7 +46,7 @@ def retry_any_turn(*, turn_id: UUID) -> Accepted:
     """
     turn = retryable_turns().filter(pk=turn_id).select_related("session__owner").first()
     if turn is None or turn.session.owner is None:
-        raise MessageInvalid("Only the last turn of a conversation can be tried again.")
+        raise MessageInvalid(say("Only the last turn of a conversation can be tried again."))
     name = f"operator-retry:{turn_id}"
     inbound = Inbound(
         author_id=turn.session.owner.pk,

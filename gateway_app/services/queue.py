@@ -17,6 +17,7 @@ from gateway_app.shapes import Shape
 from sessions_app import database as db
 from sessions_app.errors import MessageInvalid, SessionNotFound
 from sessions_app.models import Session
+from sessions_app.sentences import say
 
 _SESSION: Final = Session._meta.db_table
 
@@ -77,7 +78,7 @@ def edit_queued(
         session_id, waiting = _lock_queued(user_id, turn_id)
         row = waiting.values_list("content", "edit_of").first()
         if content is not None and (row is None or row[0] is None):
-            raise MessageInvalid("A turn that is tried again has no words of its own to edit.")
+            raise MessageInvalid(say("A turn that is tried again has no words of its own to edit."))
         changes: dict[str, Any] = {} if content is None else {"content": content}
         stopping = None
         if when_busy is not None:
@@ -103,7 +104,7 @@ def _lock_queued(user_id: int, turn_id: UUID) -> tuple[UUID, QuerySet[Turn]]:
     session_id = _lock_own(user_id, None, turn_id)
     waiting = Turn.objects.filter(WAITING, pk=turn_id, author_id=user_id)
     if not waiting.exists():
-        raise MessageInvalid("This message no longer waits: it was taken up or removed.")
+        raise MessageInvalid(say("This message no longer waits: it was taken up or removed."))
     return session_id, waiting
 
 

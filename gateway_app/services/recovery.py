@@ -238,7 +238,7 @@ def _update_turn(turn: Turn, *, stopped: bool, again: bool, generation: int, own
         turns.update(generation=generation, runs=turn.runs + 1, lease_owner=owner)
         return
     turn.state = turn.finish = "stopped" if stopped else "interrupted"
-    turn.error_code, turn.error_message = ("", "") if stopped else ("interrupted", LOST)
+    turn.error_code, turn.error_message = ("", "") if stopped else ("interrupted", str(LOST))
     turns.update(
         state=turn.state,
         finish=turn.finish,

@@ -18,6 +18,7 @@ from gateway_app.shapes import new_message_shape
 from sessions_app import database as db
 from sessions_app.errors import RunFenced
 from sessions_app.models import BLOCK, Message, Session
+from sessions_app.sentences import say
 from sessions_app.transcript import NewMessage, TranscriptWrite, retry_lost_race
 
 _SESSION: Final = Session._meta.db_table
@@ -169,7 +170,7 @@ def _lock_run(run: RunLease, count: int, *, closing: bool) -> tuple[LockedSessio
         ],
     )  # fmt: skip
     if not found:
-        raise RunFenced("This run no longer holds the conversation.")
+        raise RunFenced(say("This run no longer holds the conversation."))
     revision, incarnation, next_block, title, agent, version, model, prompt, seq, highest = found[0]
     locked = LockedSession(
         id=run.session_id,
@@ -205,7 +206,7 @@ def _write_turn(write: RunWrite) -> tuple[int, int]:
         [*params, db.db_uuid(write.run.turn_id), write.run.generation],
     )
     if not found:
-        raise RunFenced("This run no longer holds the turn.")
+        raise RunFenced(say("This run no longer holds the turn."))
     return found[0][0], found[0][1]
 
 

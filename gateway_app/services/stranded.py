@@ -11,14 +11,16 @@ from gateway_app import events
 from gateway_app.event_store import LoggedEvents
 from gateway_app.models import Turn
 from gateway_app.selectors.queue import WAITING
+from gateway_app.services.dead_runs import notice
 from gateway_app.services.queue import log_events
 from gateway_app.shapes import new_message_shape
 from sessions_app import database as db
 from sessions_app.fields import dump_json
 from sessions_app.models import BLOCK, Message, Session
+from sessions_app.sentences import say
 from sessions_app.transcript import NewMessage, TranscriptWrite, read_revision, retry_lost_race
 
-ENDED: Final = "This conversation ended before this message was answered."
+ENDED: Final = say("This conversation ended before this message was answered.")
 
 
 @retry_lost_race
@@ -80,6 +82,5 @@ def _rows(session_id: UUID, waiting: Sequence[Any], next_block: int) -> list[New
                 )
             )
         where["position"] += 1
-        notice = dump_json([{"type": "text", "text": ENDED}])
-        rows.append(NewMessage(kind="notice", parts=notice, finish="ended", **where))
+        rows.append(notice(ENDED, "ended", **where))
     return rows

@@ -22,6 +22,7 @@ from sessions_app.errors import MessageInvalid, SessionBusy, SessionEnded, Sessi
 from sessions_app.fields import dump_json
 from sessions_app.keys import split_key, web_key
 from sessions_app.models import Session, new_id
+from sessions_app.sentences import say
 from sessions_app.transcript import (
     retry_lost_race,
     successor_of,
@@ -96,7 +97,7 @@ def _start_accepted(
         check_branch(locked.id, inbound)
         branch_at = branch_position(locked.id, inbound.edit_of, inbound.retry_of)
         if branch_at is None:
-            raise MessageInvalid("This turn has no answer on this branch to try again.")
+            raise MessageInvalid(say("This turn has no answer on this branch to try again."))
     _insert_turn(locked, inbound, turn_id, state="running", lease_owner=lease_owner)
     run, logged = start_run(
         locked,

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from gateway_app.api.errors import error_response
 from gateway_app.config import gateway_config
+from sessions_app.sentences import say
 
 _MOUNT: Final = b"Daphne-Root-Path"
 """By this header Daphne lets whoever asks say where the site is mounted, in ASCII or with a 500."""
@@ -52,7 +53,7 @@ class Request(WebRequest):  # type: ignore[misc]  # Daphne has no types
         if not self._refused:
             self._refused = True
             self.content.truncate(0)
-            answer = error_response("too_large", "This request is too large.")
+            answer = error_response("too_large", say("This request is too large."))
             head = b"HTTP/1.1 413 Request Entity Too Large\r\nConnection: close\r\n"
             self.channel.transport.write(head + answer.serialize_headers() + b"\r\n\r\n")
             self.channel.transport.write(answer.content)

@@ -67,7 +67,7 @@ def check_model() -> None:
         if config.default_model:
             Providers(config).check_default()
     except ModelInvalid as exc:
-        raise CommandError(f"{exc.message} HERMES_MODEL is {config.default_model}.") from exc
+        raise CommandError(f"{exc} HERMES_MODEL is {config.default_model}.") from exc
     if config.local_url:
         address = urlsplit(config.local_url)
         port = address.port or (443 if address.scheme == "https" else 80)

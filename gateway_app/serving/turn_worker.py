@@ -9,7 +9,7 @@ from gateway_app.config import gateway_config
 from gateway_app.host import GatewayHost, set_host
 
 
-async def run_turns(say: Callable[[str], None]) -> None:
+async def run_turns(tell: Callable[[str], None]) -> None:
     """Takes turns up, whoever accepted them, until SIGTERM or SIGINT; then drains."""
     gateway = GatewayHost(replace(gateway_config(), turns="inline"))
     set_host(gateway)
@@ -18,9 +18,9 @@ async def run_turns(say: Callable[[str], None]) -> None:
         loop.add_signal_handler(number, stop.set)
     await gateway.start()
     try:
-        say("Turns run here.")
+        tell("Turns run here.")
         await stop.wait()
-        say(f"Stopping: running answers get up to {gateway.config.drain_s:g} s.")
+        tell(f"Stopping: running answers get up to {gateway.config.drain_s:g} s.")
         await gateway.drain()
     finally:
         await gateway.aclose()

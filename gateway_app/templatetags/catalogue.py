@@ -15,6 +15,8 @@ register = template.Library()
 
 Messages = dict[str, str | list[str]]
 CONTEXT_MARK = "\x04"
+TOLD = "The chat shows it too."
+"""What scripts/catalogue.py writes at the sentences that sessions_app/sentences.py marks."""
 
 
 @register.simple_tag
@@ -30,19 +32,22 @@ def _script(language: str) -> SafeString:
 
 
 def browser_messages(language: str) -> Messages:
-    """Every translated message of the domain `djangojs`; a message with plurals is a list.
+    """Every translated message of the domain `djangojs`, and the server's sentences that the chat
+    shows; a message with plurals is a list.
 
     Empty for the language of the source, which needs no catalogue.
     """
     messages: Messages = {}
     for folder in settings.LOCALE_PATHS:
-        path = Path(folder, to_locale(language), "LC_MESSAGES/djangojs.po")
-        if path.exists():
-            messages |= _read(path)
+        texts = Path(folder, to_locale(language), "LC_MESSAGES")
+        for domain, told_only in (("django", True), ("djangojs", False)):
+            path = texts / f"{domain}.po"
+            if path.exists():
+                messages |= _read(path, told_only)
     return messages
 
 
-def _read(path: Path) -> Messages:
+def _read(path: Path, told_only: bool) -> Messages:
     """Babel's reader of compiled files would lose the contexts; so the source is read, once."""
     with path.open("rb") as file:
         catalogue = read_po(file)
@@ -52,6 +57,8 @@ def _read(path: Path) -> Messages:
         # Babel decodes everything of a compiled file but the context
         prefix = f"{force_str(message.context)}{CONTEXT_MARK}" if message.context else ""
         text = message.string
+        if told_only and TOLD not in message.auto_comments:
+            continue
         if msgid and text and not message.fuzzy:
             messages[prefix + msgid] = text if isinstance(text, str) else list(text)
     return messages

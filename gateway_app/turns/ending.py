@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from gateway_app import events
 from gateway_app.agent import Draft
+from gateway_app.services.dead_runs import STOPPED, notice
 from gateway_app.services.runs import RunWrite, TurnRecord
 from gateway_app.services.starting import RunLease
 from gateway_app.shapes import cost
@@ -13,6 +14,7 @@ from gateway_app.tools.registry import read_names
 from gateway_app.turns.live_run import LiveRun
 from gateway_app.turns.tool_step import open_results, step_rows
 from sessions_app.fields import dump_json
+from sessions_app.sentences import NOTHING, Sentence, say
 from sessions_app.transcript import NewMessage
 
 
@@ -22,11 +24,11 @@ class Ending:
 
     state: str
     code: str = ""
-    message: str = ""
+    sentence: Sentence = NOTHING
 
 
-NOT_STORED: Final = "This answer could not be stored. Your message is kept; try again."
-AWAY: Final = "The database did not answer. Your message is kept; try again."
+NOT_STORED: Final = say("This answer could not be stored. Your message is kept; try again.")
+AWAY: Final = say("The database did not answer. Your message is kept; try again.")
 
 
 def unstored_write(live: LiveRun, refused: RunWrite) -> RunWrite:
@@ -42,7 +44,7 @@ def ending_write(live: LiveRun, ending: Ending, lease_owner: str | None) -> RunW
     record = live.record
     record.duration_ms = round((monotonic() - live.started) * 1000)
     record.finish = _finish(live.draft, ending)
-    record.error_code, record.error_message = ending.code, ending.message[:500]
+    record.error_code, record.error_message = ending.code, str(ending.sentence)[:500]
     messages = closing_rows(live.draft, ending, record.finish)
     if live.run.first_turn:
         messages.append(_session_meta(live))
@@ -67,14 +69,10 @@ def closing_rows(draft: Draft | None, ending: Ending, finish: str) -> list[NewMe
             draft.calls, draft.sent = [], None  # an answer that was cut has no valid signatures
         rows += step_rows(draft, finish)
     if ending.state == "failed" or (ending.state == "interrupted"):
-        rows.append(_notice(ending.message, ending.code))
+        rows.append(notice(ending.sentence, ending.code))
     elif ending.state == "stopped" and not (draft is not None and draft.text):
-        rows.append(_notice("Stopped before an answer.", "stopped"))
+        rows.append(notice(STOPPED, "stopped"))
     return rows
-
-
-def _notice(text: str, code: str) -> NewMessage:
-    return NewMessage(kind="notice", parts=dump_json([{"type": "text", "text": text}]), finish=code)
 
 
 def _finish(draft: Draft | None, ending: Ending) -> str:
@@ -131,7 +129,7 @@ def _terminal(run: RunLease, record: TurnRecord, ending: Ending) -> bytes:
     if record.cost_usd is not None:
         facts["costUsd"] = cost(record.cost_usd)
     if ending.state in {"failed", "interrupted"}:
-        return events.run_error(ending.code, ending.message, facts)
+        return events.run_error(ending.code, ending.sentence, facts)
     return events.run_finished(
         run.session_id,
         run.turn_id,

@@ -3,6 +3,7 @@
 from typing import Final
 
 from gateway_app.providers.base import ProviderError
+from sessions_app.sentences import say
 
 FALLBACK_CODES: Final = frozenset({"model_unavailable", "model_rate_limited", "model_timeout"})
 """Failures of the agent's own model that another model may heal; a wrong key must be seen."""
@@ -28,5 +29,5 @@ class ModelChoice:
             self.index += 1
             return None
         first = self._first
-        message = f"{first.message} No fallback model could answer either."
-        return type(first)(message, retry_after_ms=first.retry_after_ms)
+        text = first.sentence + say("No fallback model could answer either.")
+        return type(first)(text, retry_after_ms=first.retry_after_ms)

@@ -32,6 +32,7 @@ from gateway_app.turns.live_run import LiveRun
 from gateway_app.wakeups import WakeUps
 from sessions_app import database as db
 from sessions_app.errors import RunFenced, SessionError
+from sessions_app.sentences import say
 
 logger = logging.getLogger(__name__)
 
@@ -223,10 +224,10 @@ class TurnRunner:
             return _STOPPED.get(live.stopping)
         except ProviderError as exc:
             logger.info("A model call failed", extra=_facts(live.run) | {"code": exc.code})
-            return Ending("failed", exc.code, exc.message)
+            return Ending("failed", exc.code, exc.sentence)
         except GuardRefused as exc:
             live.record.verdict, live.record.reason = Verdict.REFUSE.value, exc.reason.value
-            return Ending("failed", "storage", str(exc))
+            return Ending("failed", "storage", exc.sentence)
         except DatabaseError:
             logger.exception("A run lost the database", extra=_facts(live.run))
             return Ending("failed", "storage", AWAY)
@@ -234,8 +235,8 @@ class TurnRunner:
             return None
         except Exception:  # top of a turn's task: the turn is closed, and says so
             logger.exception("A run broke off", extra=_facts(live.run))
-            message = "Something broke in this server. Your message is kept; try again."
-            return Ending("failed", "interrupted", message)
+            text = say("Something broke in this server. Your message is kept; try again.")
+            return Ending("failed", "interrupted", text)
         return Ending("completed")
 
     async def _finish(self, live: LiveRun, ending: Ending) -> None:

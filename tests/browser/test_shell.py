@@ -1,5 +1,6 @@
 """What stands round a conversation: links, find, keys, settings, the first page."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -113,16 +114,37 @@ def test_it_swaps_what_enter_does(chat: ChatPage, model: FakeModelServer) -> Non
     assert chat.bubbles.inner_text() == "One\nTwo"
 
 
+def speak_german(chat: ChatPage) -> None:
+    chat.page.get_by_role("button", name="Settings and account").click()
+    chat.page.get_by_label("Language").select_option("Deutsch")
+    chat.page.get_by_role("button", name="Use", exact=True).click()
+
+
 def test_it_speaks_the_language_that_was_chosen(
     visit: Callable[..., NewPage], served: Served
 ) -> None:
     chat = visit(served.url)().open()
-    chat.page.get_by_role("button", name="Settings and account").click()
-    chat.page.get_by_label("Language").select_option("Deutsch")
-    chat.page.get_by_role("button", name="Use").click()
+    speak_german(chat)
     expect(chat.page.get_by_role("button", name="Neuer Chat")).to_be_visible()
     expect(chat.page.locator("html")).to_have_attribute("lang", "de")
     expect(chat.part("searchOpen").locator("kbd")).to_have_text("Strg K")
+
+
+def test_it_says_in_that_language_what_the_server_says(
+    visit: Callable[..., NewPage], served: Served, model: FakeModelServer
+) -> None:
+    """What was stored while an English page was open is shown in German as well."""
+    chat = visit(served.url)().open()
+    model.script(Script(status=401), Script(status=401))
+    chat.send("Try")
+    notices = chat.page.locator(".notice[data-state=failed]")
+    expect(notices).to_contain_text("did not accept the key. Your message is kept.")
+    speak_german(chat)
+    german = re.compile("^Der Modellanbieter nahm den Schlüssel nicht an. Ihre Nachricht bleibt")
+    expect(notices.locator("[data-part=text]")).to_have_text(german)
+    chat.page.get_by_role("button", name="Nochmals versuchen").first.click()
+    expect(chat.part("alert")).to_have_text(german)
+    expect(notices.locator("[data-part=text]")).to_have_text(german)
 
 
 def test_it_begins_a_message_from_a_suggestion(chat: ChatPage) -> None:

@@ -75,7 +75,7 @@ async def test_it_closes_a_dead_run_and_runs_the_turn_again(
     assert finished["type"] == "RUN_FINISHED"
     assert finished["runId"] == f"{sent['turnId']}.2"
     [error] = errors(client, sent["turnId"])
-    assert (error["code"], error["metadata"]["hermes"]) == ("interrupted", {"retrying": True})
+    assert (error["code"], error["metadata"]["hermes"]["retrying"]) == ("interrupted", True)
     interrupted = [("assistant", "superseded", "interrupted")] if shown else []
     assert await rows_of(sent["sessionId"]) == [
         ("user", "active", None), *interrupted, ("assistant", "active", "stop"),
@@ -142,7 +142,7 @@ async def test_it_gives_a_turn_up_that_crashes_again_and_again(
         error = await client.finished(sent["turnId"])
         await client.finished(waiting["turnId"])
         await verified(client, sent["sessionId"])
-    assert error["metadata"]["hermes"] == {"retrying": False}
+    assert error["metadata"]["hermes"]["retrying"] is False
     assert counted("interrupted", "interrupted") == before + 1
     assert [kind for kind, *_ in await rows_of(sent["sessionId"])] == [
         "user", "assistant", "assistant", "assistant", "notice", "user", "assistant",

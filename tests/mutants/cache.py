@@ -10,6 +10,7 @@ from gateway_app.agent_cache import AgentCache
 from gateway_app.cached_agent import CachedAgent, GuardRefused, Reason
 from sessions_app import selectors
 from sessions_app.models import BLOCK, Session
+from sessions_app.sentences import say
 from tests.mutants.catalogue import mutant, patch
 
 
@@ -283,9 +284,9 @@ def _() -> None:
 def _() -> None:
     def checked(self: AgentCache, clock: Any, profile: Any) -> Any:
         if clock is None or clock.deleted:
-            raise GuardRefused(Reason.DELETED, "gone")
+            raise GuardRefused(Reason.DELETED, say("gone"))
         if clock.ended:
-            raise GuardRefused(Reason.ENDED, "over")
+            raise GuardRefused(Reason.ENDED, say("over"))
         return clock
 
     AgentCache._checked = checked  # type: ignore[method-assign]

@@ -165,3 +165,18 @@ def test_it_answers_a_foreign_host_in_json() -> None:
     answer = Client().get("/api/v1/me", headers={"Host": "evil.example"})
     assert answer.status_code == 400
     assert answer.json()["error"]["code"] == "invalid_frame"
+
+
+async def test_it_refuses_in_english_unless_another_language_is_asked_for(
+    gateway: GatewayHost, owner: User
+) -> None:
+    client, path = HttpClient(owner), "/sessions/00000000-0000-0000-0000-000000000000"
+    error = await client.refused("GET", path)
+    assert error["message"] == "This conversation does not exist."
+    german = {"Accept-Language": "de-AT,de;q=0.9"}
+    error = await client.refused("GET", path, headers=german)
+    assert (error["code"], error["message"]) == ("not_found", "Diese Unterhaltung gibt es nicht.")
+    error = await client.refused("GET", "/nothing", headers=german)
+    assert error["message"] == "Unter dieser Adresse gibt es nichts."
+    error = await HttpClient().refused("GET", path, headers=german)
+    assert error["message"] == "Melden Sie sich an, oder senden Sie ein API-Token."

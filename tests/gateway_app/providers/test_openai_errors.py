@@ -124,7 +124,7 @@ async def test_it_says_what_a_status_means(
     server.default = Script(status=status, error=error)
     failed = await failure(make_provider())
     assert type(failed) is kind
-    assert failed.message == str(failed) == sentence
+    assert str(failed) == sentence
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ async def test_it_reads_errors_within_the_stream(
         server.script(Script(raw=[before, f'data: {{"error": {error}}}\n\n'.encode()]))
         failed = await failure(make_provider(max_retries=0))
         assert type(failed) is kind
-        assert KEPT in failed.message
+        assert KEPT in str(failed)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ async def test_it_says_that_a_garbled_chunk_cannot_be_read(
     server.script(Script(raw=[garbled]))
     failed = await failure(make_provider())
     assert type(failed) is ModelInvalid
-    assert failed.message == (
+    assert str(failed) == (
         "The model provider sent an answer that cannot be read. Your message is kept. Try again."
     )
     assert len(server.requests) == 1
@@ -180,7 +180,7 @@ async def test_it_says_that_an_answer_broke_off(
     server.default = Script(cut_at_byte=cut_at_byte)
     failed = await failure(make_provider())
     assert type(failed) is ModelUnavailable
-    assert KEPT in failed.message
+    assert KEPT in str(failed)
 
 
 async def test_it_says_that_an_answer_ended_early(
@@ -189,7 +189,7 @@ async def test_it_says_that_an_answer_ended_early(
     server.script(Script(finish_reason=None, done=False, send_usage=False))
     failed = await failure(make_provider())
     assert type(failed) is ModelUnavailable
-    assert failed.message == (
+    assert str(failed) == (
         "The model provider broke off in the middle of its answer. Your message is kept. Try again."
     )
 
@@ -200,7 +200,7 @@ async def test_it_says_that_a_web_page_answered(
     server.script(Script(raw=[b"<html>Welcome</html>"], content_type="text/html"))
     failed = await failure(make_provider())
     assert type(failed) is ModelInvalid
-    assert "There is no model at the address" in failed.message
+    assert "There is no model at the address" in str(failed)
 
 
 async def test_it_says_that_another_program_answered(
@@ -209,7 +209,7 @@ async def test_it_says_that_another_program_answered(
     server.script(Script(status=404, error='{"detail":"Not Found"}'))
     failed = await failure(make_provider())
     assert type(failed) is ModelInvalid
-    assert "There is no model at the address" in failed.message
+    assert "There is no model at the address" in str(failed)
 
 
 async def test_it_says_that_nobody_listens(make_provider: MakeProvider) -> None:
@@ -218,7 +218,7 @@ async def test_it_says_that_nobody_listens(make_provider: MakeProvider) -> None:
         port = free.getsockname()[1]
         failed = await failure(make_provider(base_url=f"http://127.0.0.1:{port}/v1"))
     assert type(failed) is ModelUnavailable
-    assert failed.message == (
+    assert str(failed) == (
         "The model provider does not accept connections."
         " Your message is kept. Check OPENAI_BASE_URL and the network."
     )
@@ -227,7 +227,7 @@ async def test_it_says_that_nobody_listens(make_provider: MakeProvider) -> None:
 async def test_it_says_that_a_name_is_unknown(make_provider: MakeProvider) -> None:
     failed = await failure(make_provider(base_url="http://nobody.invalid/v1", max_retries=0))
     assert type(failed) is ModelUnavailable
-    assert "cannot be found under its name" in failed.message
+    assert "cannot be found under its name" in str(failed)
 
 
 async def test_it_says_that_tls_failed(
@@ -235,7 +235,7 @@ async def test_it_says_that_tls_failed(
 ) -> None:
     failed = await failure(make_provider(base_url=server.url.replace("http:", "https:")))
     assert type(failed) is ModelUnavailable
-    assert "cannot be reached over a safe connection (TLS)" in failed.message
+    assert "cannot be reached over a safe connection (TLS)" in str(failed)
 
 
 async def test_it_says_that_a_server_speaks_no_http(make_provider: MakeProvider) -> None:
@@ -272,7 +272,7 @@ async def test_it_says_that_a_connection_could_not_be_made_in_time(
         for one in waiting:
             one.close()
     assert type(failed) is ModelUnavailable
-    assert "could not be connected to in time" in failed.message
+    assert "could not be connected to in time" in str(failed)
 
 
 async def test_it_says_when_to_try_again(
@@ -280,7 +280,7 @@ async def test_it_says_when_to_try_again(
 ) -> None:
     server.script(Script(status=429, headers={"Retry-After": "33"}))
     failed = await failure(make_provider())
-    assert failed.message.endswith("Try again in 33 s.")
+    assert str(failed).endswith("Try again in 33 s.")
     assert failed.retry_after_ms == 33_000
 
 

@@ -22,6 +22,11 @@ export function gettext(msgid) {
   return messages[msgid] ?? msgid;
 }
 
+/** Whether the catalogue has the message; the source's own language has no catalogue. */
+export function knows(msgid) {
+  return Object.hasOwn(messages, msgid);
+}
+
 /** The same word may need two translations: `context` tells which is meant. */
 export function pgettext(context, msgid) {
   return messages[context + CONTEXT + msgid] ?? msgid;

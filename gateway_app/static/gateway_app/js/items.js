@@ -2,6 +2,7 @@
 // Pure; every item has a key that never changes while the thing it stands for is the same, and is the
 // same object as before while nothing about it changed: drawing costs only what is new.
 
+import { told } from "./sentences.js";
 import { messageKey } from "./store.js";
 
 /** Failures that another model may not have. */
@@ -65,7 +66,7 @@ function messageItem(state, message, results, others) {
   }
   if (message.kind === "assistant") return { ...base, ...answer(message, results) };
   if (message.kind === "notice") {
-    return { ...base, type: "notice", text: textOf(message), failed: failedTurn(state, message, others) };
+    return { ...base, type: "notice", text: noticeText(message), failed: failedTurn(state, message, others) };
   }
   const author = message.author ?? null;
   const row = { ...base, type: message.kind, pending: false, text: textOf(message), author };
@@ -163,6 +164,13 @@ function toolResults(messages) {
       .filter((part) => part.type === "tool_result")
       .map((part) => [part.callId, part]),
   );
+}
+
+function noticeText(message) {
+  return message.parts
+    .filter((part) => part.type === "text")
+    .map((part) => told(part.text, part.sentences))
+    .join("\n\n");
 }
 
 function textOf(message, type = "text") {

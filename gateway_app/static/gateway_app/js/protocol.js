@@ -1,6 +1,7 @@
 // The frames of hermes.v1, as this client sends and reads them.
 
 import { gettext } from "./i18n.js";
+import { told } from "./sentences.js";
 
 export const SUBPROTOCOL = "hermes.v1";
 
@@ -17,8 +18,8 @@ export const CLOSE = Object.freeze({
 
 /** A refused command: `code` is stable, the message is a sentence for a person. */
 export class CommandError extends Error {
-  constructor({ code, message, retryable = false, retryAfterMs = null }) {
-    super(message);
+  constructor({ code, message, sentences, retryable = false, retryAfterMs = null }) {
+    super(told(message, sentences));
     this.code = code;
     this.retryable = retryable;
     this.retryAfterMs = retryAfterMs;

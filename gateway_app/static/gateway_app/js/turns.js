@@ -2,6 +2,8 @@
 // {turnId, state, verdict, reason, model, fallbackFrom, usage, ttftMs, durationMs, contextTokens,
 // costUsd, error: {code, message}}
 
+import { told } from "./sentences.js";
+
 export function startTurn(turn, event) {
   return {
     ...turn,
@@ -20,7 +22,8 @@ export function finishTurn(turn, event) {
 /** A run that failed: the turn failed too, unless another run of it follows. */
 export function failTurn(turn, event) {
   if (event.metadata?.hermes?.retrying) return { ...turn, state: "running", retrying: true };
-  const error = { code: event.code, message: event.message };
+  const message = told(event.message, event.metadata?.hermes?.sentences);
+  const error = { code: event.code, message };
   return withFacts({ ...turn, state: "failed", error }, event);
 }
 

@@ -1,0 +1,119 @@
+"""Sentences for people, which know what they were made of.
+
+Whoever refuses something does not know who will read why, nor in which language. So a refusal
+carries a Sentence: English for logs, programs and rows; its messages and their values for whoever
+shows it, who says it in the reader's language.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Union
+
+from django.utils.formats import number_format
+from django.utils.translation import gettext
+
+Value = Union[str, int, float, "Sentence"]
+"""Numbers are written as the reader's language writes them, texts as they are."""
+
+_PLACEHOLDER: Final = re.compile(r"%\((\w+)\)s")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One or more sentences. `str` of it is English, `translated` the active language's.
+
+    `parts`: each a message of the catalogue, and the values of its placeholders.
+    """
+
+    parts: tuple[tuple[str, Mapping[str, Value]], ...]
+
+    def __str__(self) -> str:
+        return self._said(str, _english)
+
+    def __add__(self, other: "Sentence") -> "Sentence":
+        """The one, then the other."""
+        return Sentence(self.parts + other.parts)
+
+    def translated(self) -> str:
+        """In the active language; in English what the catalogue lacks."""
+        return self._said(gettext, _local)
+
+    def shape(self) -> list[dict[str, Any]]:
+        """The parts as JSON, for rows and the wire; a value that is a sentence is such a list."""
+        return [
+            {"text": text, "values": {name: _shape(value) for name, value in values.items()}}
+            for text, values in self.parts
+        ]
+
+    def _said(self, find: Callable[[str], str], write: Callable[[Value], str]) -> str:
+        return " ".join(_filled(find(text), values, write) for text, values in self.parts)
+
+
+def say(text: str, /, **values: Value) -> Sentence:
+    """The message, a literal that `scripts/catalogue.py` finds, with `%(name)s` for each value."""
+    return Sentence(((text, values),))
+
+
+def quote(text: str) -> Sentence:
+    """What others say, such as a parser: nothing translates it."""
+    return Sentence((("%(text)s", {"text": text}),))
+
+
+NOTHING: Final = Sentence(())
+
+
+def notice_part(sentence: Sentence) -> dict[str, Any]:
+    """The part of a notice's row: stored once, in English, and shown to everybody in theirs."""
+    return {"type": "text", "text": str(sentence), "sentences": sentence.shape()}
+
+
+def translated_part(part: Mapping[str, Any]) -> str | None:
+    """A notice's part in the active language; None: it is none, or the catalogue lacks it."""
+    found = _read(part.get("sentences"))
+    if found is None or any(gettext(text) == text for text, _ in found.parts):
+        return None
+    return found.translated()
+
+
+def _filled(text: str, values: Mapping[str, Value], write: Callable[[Value], str]) -> str:
+    # not the operator %: a stored text is somebody's input, and a width is a lot of memory
+    return _PLACEHOLDER.sub(lambda found: write(values.get(found[1], found[0])), text)
+
+
+def _read(shape: object) -> Sentence | None:
+    """The sentence of a shape; None where a raw writer left something else."""
+    if not isinstance(shape, list) or not shape:
+        return None
+    parts = []
+    for one in shape:
+        match one:
+            case {"text": str(text), "values": dict(values)} if text:
+                parts.append((text, {name: _value(value) for name, value in values.items()}))
+            case _:
+                return None
+    return Sentence(tuple(parts))
+
+
+def _value(shape: object) -> Value:
+    if isinstance(shape, str | int | float):
+        return shape
+    return _read(shape) or ""
+
+
+def _shape(value: Value) -> Any:
+    return value.shape() if isinstance(value, Sentence) else value
+
+
+def _english(value: Value) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _local(value: Value) -> str:
+    if isinstance(value, Sentence):
+        return value.translated()
+    if isinstance(value, int):
+        return number_format(value, force_grouping=True)
+    return number_format(f"{value:g}") if isinstance(value, float) else value
