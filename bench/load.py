@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +38,12 @@ class Load:
         self.http, self.order, self.pid = http, order, order["pid"]
         self.count = order.get("count", 1)
         self.seconds = order.get("seconds", 1)
+        self._tokens = cycle(order["tokens"])
 
     def client(self, url: str | None = None) -> Client:
         target, url = self.order["target"], url or self.order["url"]
         if target == "hermes":
-            return HermesClient(self.http, url, self.order["token"])
+            return HermesClient(self.http, url, next(self._tokens))
         return (DirectClient if target == "direct" else RelayClient)(self.http, url)
 
     async def opened(self, count: int, model: str, *, warm: bool = True) -> list[Client]:
@@ -137,7 +138,7 @@ class Load:
 
     async def idle(self) -> dict[str, Any]:
         """What one more socket, greeted and silent, keeps in the server's memory."""
-        idle = [HermesClient(self.http, self.order["url"], self.order["token"])
+        idle = [HermesClient(self.http, self.order["url"], next(self._tokens))
                 for _ in range(self.count)]  # fmt: skip
         warm = self.count // 4
         for client in idle[:warm]:
@@ -154,8 +155,9 @@ class Load:
 
     async def remote(self) -> dict[str, Any]:
         """Turns of one process, watched through another one; when each event arrived there."""
+        token = next(self._tokens)
         here, there = (
-            HermesClient(self.http, url, self.order["token"])
+            HermesClient(self.http, url, token)
             for url in (self.order["url"], self.order["other_url"])
         )
         await here.open("t60-d12")

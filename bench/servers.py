@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -28,12 +28,12 @@ class Target:
     name: str
     url: str
     pid: int
-    token: str = ""
+    tokens: tuple[str, ...] = ()
 
     def load(self, scenario: str, **order: Any) -> Any:
         """The figures of one scenario, measured by a load client in a process of its own."""
         order |= {"scenario": scenario, "target": self.name, "url": self.url}
-        order |= {"pid": self.pid, "token": self.token}
+        order |= {"pid": self.pid, "tokens": self.tokens}
         return run_json(["-m", "bench.load", json.dumps(order)])
 
 
@@ -126,14 +126,27 @@ def scratch_database(url: str) -> Iterator[str]:
             connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
+PEOPLE: Final = 10
+"""Nobody may send as much as a crowd does."""
+_MAKE_PEOPLE: Final = f"""
+from django.contrib.auth.models import User
+from gateway_app.credentials import create_token
+for number in range({PEOPLE}):
+    user, _ = User.objects.get_or_create(username=f"person{{number}}")
+    print("token", create_token(user=user, name="bench"))
+"""
+
+
 @contextmanager
 def hermes(env: dict[str, str]) -> Iterator[Target]:
-    """Hermes as `serve` runs it, and an API token for it."""
+    """Hermes as `serve` runs it, and an API token of each person who uses it."""
     command = ["manage.py", "serve", "--port", "0", "--migrate"]
     with running(command, "Hermes serves", env) as (pid, line):
         made = subprocess.run(
-            [sys.executable, "manage.py", "apitoken", "create", "admin"],
+            [sys.executable, "manage.py", "shell", "--command", _MAKE_PEOPLE],
             cwd=ROOT, env={**os.environ, **env}, check=True, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
+        said = map(str.split, made.stdout.splitlines())
+        tokens = tuple(words[1] for words in said if words[:1] == ["token"])
         port = line.rpartition(":")[2]
-        yield Target("hermes", f"ws://127.0.0.1:{port}/ws/v1/", pid, made.stdout.split()[-1])
+        yield Target("hermes", f"ws://127.0.0.1:{port}/ws/v1/", pid, tokens)
