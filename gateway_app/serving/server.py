@@ -17,6 +17,7 @@ from twisted.internet import defer, reactor
 from gateway_app.config import GatewayConfig
 from gateway_app.host import host
 from gateway_app.serving.http_request import take_requests
+from gateway_app.serving.loaded import keep_what_is_loaded
 
 logger = logging.getLogger(__name__)
 
@@ -137,6 +138,7 @@ class Server(Daphne):
             logger.exception("The gateway did not start")
             self.fail(f"The gateway did not start: {exc}")
             return
+        keep_what_is_loaded()
         self.announce(self.ports[0].getHost().port)
 
     def fail(self, sentence: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gateway_app.config import gateway_config
 from gateway_app.host import GatewayHost, set_host
+from gateway_app.serving.loaded import keep_what_is_loaded
 
 
 async def run_turns(tell: Callable[[str], None]) -> None:
@@ -17,6 +18,7 @@ async def run_turns(tell: Callable[[str], None]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     await gateway.start()
+    keep_what_is_loaded()
     try:
         tell("Turns run here.")
         await stop.wait()
