@@ -9,10 +9,15 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from tests.fake_model_server import FakeModelServer
 from tests.model_scripts import Json, Script, ToolCall
+
+if TYPE_CHECKING:
+    from tests.chaos.person import Person
+    from tests.chaos.place import Place
 
 POSTGRES = "postgres://postgres@127.0.0.1:5432/postgres"
 CALM_S = 90
@@ -25,9 +30,8 @@ def answer(body: Json) -> Script:
     number = crc32(str(last["content"]).encode())
     words = [f"word{number % 97} {place} " for place in range(3 + number % 9)]
     if last["role"] == "user" and number % 5 == 0:
-        return Script(
-            tokens=words[:2], token_delay_s=0.05, tool_calls=[ToolCall(f"t{number}", "look")]
-        )
+        call = ToolCall(f"t{number}", "look", ['{"for_s": 0.4}'])
+        return Script(tokens=words[:2], token_delay_s=0.05, tool_calls=[call])
     return Script(tokens=words, first_token_delay_s=0.05, token_delay_s=0.08)
 
 
@@ -80,7 +84,7 @@ async def _run(options: argparse.Namespace, model: FakeModelServer, folder: Path
         calm_s = time.monotonic() - began
         for person in people:
             await person.leave()
-        states = await _judge(place.database_url, people, model)
+        states = await _judge(place, people, model)
         done = sum((person.done for person in people), Counter())
         say(f"broken: {_words(faults.done)}")
         say(f"people: {_words(done)}; messages: {sum(len(one.acknowledged) for one in people)}")
@@ -88,9 +92,9 @@ async def _run(options: argparse.Namespace, model: FakeModelServer, folder: Path
     assert place.exit_code == 0, place.exit_code
 
 
-async def _judge(database_url: str, people: list, model: FakeModelServer) -> Counter[str]:  # type: ignore[type-arg]
+async def _judge(place: "Place", people: "list[Person]", model: FakeModelServer) -> Counter[str]:
     """In this process, with Django on the very database."""
-    os.environ["DATABASE_URL"] = database_url
+    os.environ["DATABASE_URL"] = place.database_url
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     import django
 
@@ -101,7 +105,7 @@ async def _judge(database_url: str, people: list, model: FakeModelServer) -> Cou
 
     def judged() -> Counter[str]:
         try:
-            return judge(people, model.requests)
+            return judge(people, model.requests, place.diary)
         finally:
             connections.close_all()
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
+from tests.toolbox.diary import DIARY
 from tests.wire import Wire
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -31,6 +32,8 @@ class Place:
         self._workers, self._folder = workers, folder
         self._name = f"hermes_chaos_{os.getpid()}"
         self.database_url = urlunsplit(urlsplit(postgres)._replace(path=f"/{self._name}"))
+        self.diary = folder.parent / "calls"
+        """What the tools did."""
         self._redis_port = free_port()
         self._redis: subprocess.Popen[bytes] | None = None
         self.url = self.token = ""
@@ -53,9 +56,12 @@ class Place:
             "OPENAI_API_KEY": "sk-chaos",
             "HERMES_MODEL": "openai:fake-1",
             "DJANGO_SETTINGS_MODULE": "tests.chaos.settings",
+            DIARY: str(self.diary),
         }
         self._serve()
         await self._look_around()
+        with psycopg.connect(self.database_url, autocommit=True) as database:
+            database.execute("UPDATE gateway_app_agentversion SET tools = 'look'")
         return self
 
     def _serve(self) -> None:

@@ -1,7 +1,9 @@
-"""The product's settings, with a channel layer that loses messages."""
+"""The product's settings, with tools to call, and a channel layer that loses messages."""
 
 from hermes_site.settings import *  # noqa: F403
-from hermes_site.settings import ENVIRONMENT
+from hermes_site.settings import ENVIRONMENT, INSTALLED_APPS
+
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.toolbox"]
 
 CHANNEL_LAYERS = {
     "default": {

@@ -5,6 +5,7 @@ database, holds the server when it is killed.
 """
 
 import json
+import os
 import signal
 import sqlite3
 import time
@@ -18,6 +19,7 @@ import pytest
 from tests.ag_ui_verifier import verify_frames
 from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
 from tests.gateway_app.serving.conftest import Served, Site, Tab
+from tests.toolbox.diary import DIARY, HOLD, read_diary
 from tests.viewer import Viewer
 
 pytestmark = pytest.mark.chaos
@@ -32,6 +34,8 @@ class Life:
 
     def __init__(self, site: Site, model: FakeModelServer, held: ExitStack) -> None:
         self.site, self.model, self.held = site, model, held
+        self.diary, self.hold = site.data_dir.parent / "calls", site.data_dir.parent / "hold"
+        self.hold.mkdir()
         self.served = self._serve()
         self.bearer = f"Bearer {site.token()}"
         self.tab = held.enter_context(Tab(self.served, Authorization=self.bearer))
@@ -41,7 +45,14 @@ class Life:
         self.tab.ask("session.subscribe", sessionId=self.session_id)
 
     def _serve(self) -> Served:
-        return self.site.start(OPENAI_BASE_URL=self.model.url, OPENAI_API_KEY="sk-test").ready()
+        return self.start().ready()
+
+    def start(self) -> Served:
+        return self.site.start(
+            OPENAI_BASE_URL=self.model.url, OPENAI_API_KEY="sk-test",
+            DJANGO_SETTINGS_MODULE="tests.toolbox.settings",
+            **{DIARY: str(self.diary), HOLD: str(self.hold)},
+        )  # fmt: skip
 
     def send(self, text: str, way: str = "queue") -> str:
         result = self.tab.ask("message.send", **self.message(text, way))["result"]
@@ -101,6 +112,16 @@ class Life:
         shown = [(row["kind"], row["state"], row["parts"]) for row in viewer.state["messages"]]
         assert shown == [(kind, state, json.loads(parts)) for kind, state, parts in rows]
 
+    def calls(self) -> list[str]:
+        """The calls that were made, as often as they were."""
+        return sorted(call for _, call, _ in read_diary(self.diary))
+
+    def results(self) -> list[str]:
+        """What is said of each call."""
+        found = self.site.sql("SELECT parts FROM sessions_app_message WHERE kind = 'tool'"
+                              " ORDER BY position")  # fmt: skip
+        return [json.loads(parts)[0]["content"].partition(":")[0] for (parts,) in found]
+
     def states(self) -> list[str]:
         return [state for (state,) in self.site.sql(
             "SELECT state FROM gateway_app_turn ORDER BY accepted_seq")]  # fmt: skip
@@ -125,6 +146,8 @@ class Point:
     bring: Callable[[Life], None]
     rows: list[str]
     states: list[str] = field(default_factory=lambda: ["completed"])
+    calls: list[str] = field(default_factory=list)
+    results: list[str] | None = None
 
 
 def _answered(*before: str) -> list[str]:
@@ -169,6 +192,22 @@ def mid_text(life: Life) -> None:
 
 def mid_call(life: Life) -> None:
     _held(life, shown="look", tokens=["I look "], tool_calls=CALL, gates={2: Gate()})
+
+
+def mid_tool(life: Life, *others: ToolCall) -> None:
+    """The first call hangs, and the others have ended."""
+    life.site.sql("UPDATE gateway_app_agentversion SET tools = 'look'")
+    os.mkfifo(life.hold / "left")
+    life.model.script(Script(tokens=["I look "], tool_calls=[*CALL, *others]))
+    life.send("hello")
+    for _ in others:
+        life.tab.event("TOOL_CALL_RESULT")
+    while len(life.calls()) < 1 + len(others):
+        life.tab.ask("ping")
+
+
+def mid_tool_with_another(life: Life) -> None:
+    mid_tool(life, ToolCall("a2", "look", ['{"where": "right"}']))
 
 
 def during_the_steps_commit(life: Life) -> None:
@@ -253,7 +292,7 @@ def during_recovery(life: Life) -> None:
     life.served.process.kill()
     life.served.process.wait()
     with life.locked():
-        taking = life.site.start(OPENAI_BASE_URL=life.model.url, OPENAI_API_KEY="sk-test")
+        taking = life.start()
         time.sleep(3)  # it cannot say where it stands: it waits for the lock
         taking.process.kill()
 
@@ -265,6 +304,14 @@ POINTS: Final = {
     "mid reasoning": Point(mid_reasoning, _answered("(assistant Well,")),
     "mid text": Point(mid_text, _answered("(assistant one")),
     "mid tool call": Point(mid_call, _answered("(assistant I look")),
+    "mid tool": Point(
+        mid_tool, _answered("assistant I look", "tool"), calls=["a1"],
+        results=["The outcome is unknown"],
+    ),
+    "mid tool, with a second call that had ended": Point(
+        mid_tool_with_another, _answered("assistant I look", "tool", "tool"), calls=["a1", "a2"],
+        results=["The outcome is unknown", "Nothing is right."],
+    ),
     "during the step's commit": Point(during_the_steps_commit, _answered("(assistant I look")),
     "after the step's commit": Point(
         after_the_steps_commit, _answered("assistant I look", "tool")
@@ -305,5 +352,7 @@ def test_it_finds_what_is_promised_after_a_kill(site: Site, point: str) -> None:
         frames = life.come_back()
         assert life.rows() == wanted.rows
         assert life.states() == wanted.states
+        assert life.calls() == wanted.calls
+        assert wanted.results in (None, life.results())
         verify_frames(frames)
         assert [frame["prev"] for frame in frames] == [0, *(one["seq"] for one in frames[:-1])]

@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from tests.chaos.person import Person
 from tests.coherence.oracle import expected_pieces
 from tests.model_scripts import RecordedRequest
 from tests.session_log import stored_frames
+from tests.toolbox.diary import read_diary
 
 ENDED: Final = {"completed", "failed", "stopped", "interrupted", "absorbed"}
 Json = dict[str, Any]
@@ -29,14 +31,19 @@ def _require(held: bool, promise: str, what: object) -> None:
         raise Broken(f"{promise}: {what}")
 
 
-def judge(people: Sequence[Person], requests: Sequence[RecordedRequest]) -> Counter[str]:
+def judge(
+    people: Sequence[Person], requests: Sequence[RecordedRequest], diary: Path
+) -> Counter[str]:
     """Every promise to every person was kept; how their turns ended. Raises Broken."""
     asked = _by_conversation(requests)
+    made = Counter((turn, call) for turn, call, _ in read_diary(diary))
+    _require(max(made.values(), default=0) <= 1, "no tool is run twice", made.most_common(3))
     states: Counter[str] = Counter()
     for person in people:
         if person.session_id is None:
             continue
         states += _judge_turns(person)
+        states += _judge_calls(person.session_id, made)
         _judge_log(person.session_id)
         _judge_view(person)
         _judge_prompts(person.session_id, asked.get(f"c{person.number}", []))
@@ -63,6 +70,20 @@ def _judge_turns(person: Person) -> Counter[str]:
     for turn in turns.values():
         _require(turn.state in ENDED, "every turn ends", (turn.pk, turn.state))
     return Counter(turn.state for turn in turns.values())
+
+
+def _judge_calls(session_id: str, made: Mapping[tuple[str, str], int]) -> Counter[str]:
+    """Every call has one result, which says whether it was run."""
+    rows = Message.objects.filter(session_id=session_id, kind__in=("assistant", "tool"))
+    parts = [(str(row.turn_id), part) for row in rows.order_by("position") for part in row.parts]
+    calls = Counter((turn, part["id"]) for turn, part in parts if part["type"] == "tool_call")
+    told = [(turn, part) for turn, part in parts if part["type"] == "tool_result"]
+    results = Counter((turn, part["callId"]) for turn, part in told)
+    _require(calls == results, "a call has a result", (calls, results))
+    for turn, part in told:
+        runs, error = made.get((turn, part["callId"]), 0), part.get("error", False)
+        _require(runs == 1 or bool(error), "a result is one of a call", (turn, part))
+    return Counter(f"call {part.get('error', 'done')}" for _, part in told)
 
 
 def _judge_log(session_id: str) -> None:

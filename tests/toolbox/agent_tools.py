@@ -1,6 +1,7 @@
 """Tools that tell what was done: in `calls` within a process, in a file's lines between them."""
 
 import os
+import time
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -8,9 +9,8 @@ from pydantic import Field
 
 from gateway_app.tools import ToolContext, ToolError, tool
 from tests.gate import Gate
+from tests.toolbox.diary import HOLD, note
 
-DIARY: Final = "TOOLBOX_DIARY"
-"""The variable that names a file: every call is a line of it, before it does anything else."""
 ENDLESS_S: Final = 3600.0
 
 calls: Final[list[ToolContext]] = []
@@ -36,27 +36,22 @@ async def called(call_id: str) -> None:
 def _note(name: str, context: ToolContext) -> None:
     calls.append(context)
     begun.setdefault(context.call_id, Gate()).release()
-    if path := os.environ.get(DIARY):
-        line = f"{context.turn_id} {context.call_id} {name}\n".encode()
-        diary = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        os.write(diary, line)
-        os.close(diary)
-
-
-def read_diary(path: Path) -> list[list[str]]:
-    """[turn, call, tool] of every call so far."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    return [line.split() for line in text.splitlines()]
+    note(str(context.turn_id), context.call_id, name)
 
 
 @tool(timeout_s=ENDLESS_S)
 def look(
-    context: ToolContext, where: Annotated[str, Field(description="A direction.")] = "around"
+    context: ToolContext,
+    where: Annotated[str, Field(description="A direction.")] = "around",
+    for_s: float = 0,
 ) -> str:
     """Look in a direction."""
     _note("look", context)
+    time.sleep(for_s)
     if gate := gates.get(where):
         gate.wait_sync(ENDLESS_S)
+    if (folder := os.environ.get(HOLD)) and (fifo := Path(folder) / where).is_fifo():
+        fifo.read_bytes()
     return f"Nothing is {where}."
 
 

@@ -1,10 +1,11 @@
 // An answer, live or finished: reasoning folded, Markdown, tool calls, and how it ended.
 
-import { GrowingText, clone, icon, make, setText } from "./dom.js";
+import { CALL_ICONS, callState, callWords } from "./call_words.js";
+import { GrowingText, bdi, clone, icon, make, setText } from "./dom.js";
 import { clockTime } from "./format.js";
 import { gettext } from "./i18n.js";
 import { Prose } from "./prose.js";
-import { CALL_STATES, assistantWords, thoughtWords } from "./thread_words.js";
+import { assistantWords, thoughtWords } from "./thread_words.js";
 import { finishWords } from "./words.js";
 
 export class AnswerView {
@@ -51,35 +52,26 @@ export class AnswerView {
 
 function drawCall(parts, call) {
   setText(parts.name, call.name);
-  setText(parts.brief, call.arguments.slice(0, 80));
+  setText(parts.brief, call.arguments === "{}" ? "" : call.arguments.slice(0, 80));
   setText(parts.arguments, call.arguments);
   const result = resultText(call.result);
-  const state = stateOf(call.result);
+  const state = callState(call.result);
   if (parts.state.dataset.state !== state) {
     parts.state.dataset.state = state;
-    parts.state.replaceChildren(...stateNodes(CALL_STATES[state], result));
+    parts.state.replaceChildren(...stateNodes(state, call.result, result));
   }
   parts.result.hidden = result === "";
   setText(parts.result, result);
 }
 
-function stateOf(result) {
-  if (result === undefined) return "running";
-  if (result.error === "unknown") return "unknown";
-  return result.error ? "failed" : "done";
-}
-
-/** A result of one short line stands for the word. */
-function stateNodes(state, result) {
-  if (state === undefined) return [make("span", "ring"), make("span", "only-heard", gettext("Running"))];
-  const short = state === CALL_STATES.done && result && result.length <= 40 && !result.includes("\n");
-  const word = make("bdi", "", short ? result : state.word);
-  return [icon(state.icon, true), word];
+function stateNodes(state, result, text) {
+  if (state === "running") {
+    return [make("span", "ring"), make("span", "only-heard", gettext("Running"))];
+  }
+  return [icon(CALL_ICONS[state], true), bdi(callWords(state, text, result.durationMs))];
 }
 
 function resultText(result) {
   if (result === undefined) return "";
-  if (typeof result === "string") return result;
-  if (typeof result.content === "string") return result.content;
-  return JSON.stringify(result.content ?? result);
+  return typeof result.content === "string" ? result.content : JSON.stringify(result.content ?? result);
 }

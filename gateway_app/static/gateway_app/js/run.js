@@ -1,7 +1,8 @@
 // The running turn as a fold over its AG-UI events: old run + event = new run, nothing else.
 //
 // A run is {turnId, runId, steps}; a step is one assistant message in the making:
-// {key, messageId, reasoning, text, calls: [{id, name, arguments, result}]}. Its key stays the same
+// {key, messageId, reasoning, text, calls: [{id, name, arguments, result}]}, a call's result being
+// {content, error, durationMs} as in its row. A step's key stays the same
 // when the message id becomes known and when the finished message takes its place.
 
 export function newRun(turnId, runId = null) {
@@ -34,7 +35,10 @@ const REDUCERS = {
       arguments: call.arguments + (event.delta ?? ""),
     })),
   TOOL_CALL_RESULT: (run, event) =>
-    changeCall(run, event.toolCallId, (call) => ({ ...call, result: event.content })),
+    changeCall(run, event.toolCallId, (call) => ({
+      ...call,
+      result: { content: event.content, ...event.metadata?.hermes },
+    })),
   CUSTOM: (run, event) => (event.name === "hermes.message" ? closeStep(run, event.value) : run),
 };
 

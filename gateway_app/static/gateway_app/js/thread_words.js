@@ -41,13 +41,6 @@ export function summaryWords(count) {
   return interpolate(words, [count]);
 }
 
-/** How a tool call stands: {word, icon} by state. */
-export const CALL_STATES = Object.freeze({
-  done: { icon: "check", word: gettext("Done") },
-  failed: { icon: "triangle-alert", word: gettext("Failed") },
-  unknown: { icon: "triangle-alert", word: gettext("It may have run. It was not run again.") },
-});
-
 /** What went in: "8.1k in", or "8.1k in, 96 % cached" if the provider told of its cache. */
 export function inputWords(inputTokens, cachedInputTokens) {
   const count = formatCount(inputTokens);
