@@ -22,12 +22,12 @@ class Served:
     """One `serve`; `url` and `port` are known once it is entered. Its user is admin, PASSWORD."""
 
     def __init__(
-        self, folder: Path, model_url: str, *, port: int = 0, model: str = "fake-1"
+        self, folder: Path, model_url: str, *, port: int = 0, model: str = "fake-1", **more: str
     ) -> None:
         self.database = folder / "hermes.sqlite3"
         self._folder, self._model_url, self._port = folder, model_url, port
         self._lines: Queue[str | None] = Queue()
-        self._model = model
+        self._model, self._more = model, more
         self.said: list[str] = []
         self.url = ""
 
@@ -88,6 +88,7 @@ class Served:
             "OPENAI_API_KEY": "sk-test",
             "HERMES_MODEL": f"openai:{self._model}",
             "PYTHONUNBUFFERED": "1",
+            **self._more,
         }
 
     def _read(self) -> None:
