@@ -26,6 +26,14 @@ COUNT_ITEMS: Final = """() => {
   }).observe(document.querySelector(".items"), { childList: true, subtree: true });
 }"""
 DRAWN: Final = "async (one) => { await one.decode(); await new Promise(requestAnimationFrame) }"
+GROWN: Final = """() => {
+  const prose = document.querySelector(".answer .prose");
+  new MutationObserver(() => {
+    if (prose.textContent.includes("650 bold") && prose.closest(".live")) {
+      window.kept ??= prose.querySelector("strong").mark ?? 0;
+    }
+  }).observe(prose, { childList: true, subtree: true });
+}"""
 MARK: Final = "all => all.forEach((one, at) => { one.mark = at })"
 MARKS: Final = "all => all.map(one => one.mark ?? null)"
 
@@ -96,3 +104,27 @@ def test_it_keeps_what_is_read_in_place_when_a_diagram_is_drawn_above_it(
     after = read.bounding_box()
     assert before is not None and after is not None
     assert abs(before["y"] - after["y"]) < 2
+
+
+@pytest.mark.parametrize("mark", ["", "> ", "> > "], ids=["paragraph", "quote", "nested"])
+def test_it_leaves_what_stands_there_of_a_long_block_and_ends_like_an_undisturbed_one(
+    chat: ChatPage, model: FakeModelServer, mark: str
+) -> None:
+    gate, last = Gate(), Gate()
+    lines = [f"{mark}{number} **bold** words, `code` & more of them\n" for number in range(700)]
+    begin, more = "".join(lines[:600]), lines[600:]
+    model.script(Script(tokens=[begin[:15_000], begin[15_000:], *more], gates={2: gate, 80: last}))
+    chat.send("Go on")
+    first = chat.answers.locator("strong").first
+    expect(chat.answers).to_contain_text("599 bold")
+    first.evaluate("one => { one.mark = 1 }")
+    chat.page.evaluate(GROWN)
+    gate.release()
+    expect(chat.live).to_contain_text("675 bold")
+    last.release()
+    expect(chat.footers).to_have_count(1)
+    assert chat.page.evaluate("window.kept") == 1
+    grown = chat.answers.evaluate("prose => prose.innerHTML")
+    chat.page.reload()
+    expect(chat.answers).to_contain_text("699 bold")
+    assert chat.answers.evaluate("prose => prose.innerHTML") == grown

@@ -130,3 +130,65 @@ test("it gives lists and tables in parts, and those that stand there already sta
   assert.equal(more.pieces[0], list.pieces[0]);
   assert.deepEqual(more.frame, list.frame);
 });
+
+/** A parser that notes how much it is given. */
+function counting(parsed) {
+  const counted = Object.create(markdown);
+  counted.parse = (source, env) => {
+    parsed.push(source.length);
+    return markdown.parse(source, env);
+  };
+  return counted;
+}
+
+const SENTENCES = "Some *words* of a long `text`, with [a link](https://example.org/) & more. ";
+const LONG_BLOCKS = {
+  paragraph: SENTENCES.repeat(1500),
+  "paragraph of lines": `${SENTENCES}\n`.repeat(1500),
+  "words without spaces": "\u5929\u5730\u7384\u9ec4".repeat(25000),
+  "one word": "a".repeat(100000),
+  quote: `> ${SENTENCES}\n`.repeat(1500),
+  "quote of paragraphs": `> ${SENTENCES}\n>\n`.repeat(1500),
+  "nested quotes": `> > > ${SENTENCES}\n`.repeat(1500),
+  "quote in one line": `> ${SENTENCES.repeat(1500)}`,
+};
+
+for (const [name, text] of Object.entries(LONG_BLOCKS)) {
+  test(`it parses only the end of a long ${name}, and in the end what is there`, () => {
+    const parsed = [];
+    const stream = new BlockStream(counting(parsed));
+    for (let end = 0; end < text.length; end += 700) {
+      const [block] = stream.update(text.slice(0, end + 700));
+      assert.equal(stream.blocks.length, 1);
+      if (end > 20000) assert.equal(block.growing, true);
+    }
+    assert.ok(Math.max(...parsed) < 10000, `parsed ${Math.max(...parsed)} characters at once`);
+    const ended = `${text}\n\nAfter.\n\n`;
+    assert.deepEqual(plain(stream.update(ended)), whole(ended));
+    assert.deepEqual(plain(stream.settle(ended)), whole(ended));
+  });
+}
+
+test("it keeps the words of a long block in order while it grows", () => {
+  const text = Array.from({ length: 9000 }, (_, at) => `w${at}`).join(" ");
+  for (const [before, line] of [["", "\n"], ["> ", "\n> "]]) {
+    const stream = new BlockStream(markdown);
+    const source = before + text.replaceAll("00 ", `00${line}`);
+    for (let end = 0; end < source.length; end += 501) {
+      const [{ html }] = stream.update(source.slice(0, end + 501));
+      const words = html.replaceAll(/<[^>]*>/g, " ").split(/\s+/).filter(Boolean);
+      const whole = words.slice(0, -1);
+      assert.deepEqual(whole, text.split(" ").slice(0, whole.length));
+    }
+  }
+});
+
+test("it sees that a long block has become another one", () => {
+  for (const end of ["\n===\n", "\n- item", "\n```\ncode", "\n\n> quote", "\n\n- [x][y]\n\n[y]: z"]) {
+    const stream = new BlockStream(markdown);
+    stream.update(LONG_BLOCKS.paragraph);
+    assert.equal(stream.update(`${LONG_BLOCKS.paragraph}more`)[0].growing, true);
+    const text = `${LONG_BLOCKS.paragraph}more${end}`;
+    assert.deepEqual(plain(stream.update(text)), whole(text), JSON.stringify(end));
+  }
+});

@@ -1,12 +1,14 @@
 // A growing Markdown text as a list of top-level blocks. A finished block keeps its identity (the
 // same object), so that whoever draws the list touches only what still grows. What an update costs
-// grows with what is new and with the last block, not with the text; an open fence costs only what
-// is new.
+// grows with what is new and with the last block, not with the text; an open fence and a long
+// paragraph or quote cost only what is new.
 //
 // A block is {html}, or {code, language, closed} for a fence at the top level. A list and a table are
 // {html, frame: [before, after], pieces}: `pieces` are its items or rows, and html is all of it joined.
+// So is a long block of long_block.js, with `growing`: as long as it is, its pieces stand for it.
 
 import { OpenFence } from "./fence.js";
+import { LongBlock } from "./long_block.js";
 
 const BODIES = {
   bullet_list_open: "bullet_list_open",
@@ -20,6 +22,7 @@ export class BlockStream {
   #raw = "";
   #tail = "";
   #fence = null;
+  #long = null;
   #settled = [];
   #references = {};
   blocks = [];
@@ -59,6 +62,7 @@ export class BlockStream {
     this.#raw = "";
     this.#tail = "";
     this.#fence = null;
+    this.#long = null;
     this.#settled = [];
     this.#references = {};
   }
@@ -67,7 +71,8 @@ export class BlockStream {
   #grow(added) {
     if (this.#fence === null) {
       this.#tail += added;
-      return this.#reparse();
+      const long = this.#long?.append(added) ?? null;
+      return long === null ? this.#reparse() : [long];
     }
     const rest = this.#fence.append(added);
     if (rest === null) return [this.#fence.block];
@@ -85,20 +90,29 @@ export class BlockStream {
       this.#tail = this.#tail.slice(boundary);
       tail = this.#parse(this.#tail, { ...this.#references });
     }
-    this.#fence = tail.length === 1 ? OpenFence.of(this.#tail, tail[0]) : null;
-    return tail;
+    const alone = tail.length === 1 ? tail[0] : {};
+    const isText = alone.html !== undefined && alone.pieces === undefined;
+    this.#fence = alone.code === undefined ? null : OpenFence.of(this.#tail, alone);
+    this.#long = isText ? LongBlock.of(this.#tail, (text) => this.#tokens(text)) : null;
+    return this.#long === null ? tail : [this.#long.block];
+  }
+
+  /** The tokens of each block of a source, and what renders some of them. */
+  #tokens(source, references = { ...this.#references }) {
+    const env = { references };
+    const render = (some) => this.#md.renderer.render(some, this.#md.options, env);
+    return { groups: groups(this.#md.parse(source, env)), render };
   }
 
   #parse(source, references) {
-    const env = { references };
-    return groups(this.#md.parse(source, env)).map((tokens) => {
+    const { groups: found, render } = this.#tokens(source, references);
+    return found.map((tokens) => {
       const [first] = tokens;
       const [line, end] = first.map;
       if (first.type === "fence") {
         const language = first.info.trim().split(/\s+/)[0];
         return { line, end, code: first.content, language, closed: isClosed(first.content, end - line) };
       }
-      const render = (some) => this.#md.renderer.render(some, this.#md.options, env);
       return { line, end, ...(framed(tokens, render) ?? { html: render(tokens) }) };
     });
   }
@@ -136,6 +150,7 @@ function same(one, other) {
   return (
     one !== undefined &&
     one.html === other.html &&
+    one.growing === other.growing &&
     one.code === other.code &&
     one.language === other.language &&
     one.closed === other.closed

@@ -6,6 +6,7 @@ import { DiagramBlock } from "./diagram_block.js";
 import { make } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { markup } from "./markup.js";
+import { PiecesBlock } from "./pieces_block.js";
 import { RowsBlock } from "./rows_block.js";
 
 const COSTLY_MS = 8;
@@ -74,7 +75,8 @@ export class Prose {
 }
 
 /** What draws a block that grows in place; null for one that is drawn as a whole. */
-function viewOf({ code, language, pieces }) {
+function viewOf({ code, language, pieces, growing }) {
+  if (growing) return PiecesBlock;
   if (pieces !== undefined) return RowsBlock;
   if (code === undefined) return null;
   return language.toLowerCase() === "mermaid" ? DiagramBlock : CodeBlock;
