@@ -133,6 +133,7 @@ class GatewayHost:
         self._spawn(housekeeping.run())
         self._spawn(self._presence.run())
         self._spawn(self.providers.warm())
+        self._spawn(self.providers.keep_windows())
         self._spawn(metrics.watch_loop())
 
     def _tell_storing(self, storing: bool) -> None:

@@ -49,6 +49,8 @@ class FakeModelServer:
         self.requests: list[RecordedRequest] = []
         """The requests for answers, in order of arrival."""
         self.model_lists = 0
+        self.listed = Gate()
+        """Released when the list was asked for the first time."""
 
     # the test's side
 
@@ -124,6 +126,7 @@ class FakeModelServer:
 
     async def _list_models(self, request: web.Request) -> web.StreamResponse:
         self.model_lists += 1
+        self.listed.release()
         if self.models_held is not None:
             await self.models_held.passed()
         if self.models_answer is not None:

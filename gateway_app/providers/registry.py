@@ -1,5 +1,6 @@
 """The providers of one process: made when first asked for, kept until the process ends."""
 
+import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import replace
@@ -23,6 +24,9 @@ _NETWORK: Final = say("Check the network.")
 
 LOCAL_MODEL: Final = "local:smollm2"
 KNOWN: Final = ("openai", "anthropic", "local")
+WINDOWS_KEPT_S: Final = 900.0
+WINDOWS_RETRIED_S: Final = 10.0
+"""After a failure; twice as long after each further one."""
 
 
 class Providers:
@@ -83,17 +87,24 @@ class Providers:
             facts = {"code": exc.code, "reason": str(exc)}
             logger.warning("The default model cannot be had yet", extra=facts)
 
+    async def keep_windows(self) -> None:
+        """What the servers tell of their models' windows is known, and asked anew now and then.
+
+        No turn waits for it. Ends only when it is cancelled.
+        """
+        pause_s = WINDOWS_RETRIED_S
+        while True:
+            told = await asyncio.gather(*map(_told_windows, self._accessible_providers()))
+            pause_s = WINDOWS_KEPT_S if all(told) else min(2 * pause_s, WINDOWS_KEPT_S)
+            await asyncio.sleep(pause_s)
+
     def cost_usd(self, provider: str, model: str, usage: Usage) -> Decimal | None:
         """What the request cost in US dollars, or None if that is not known."""
         return cost_usd(provider, model, usage, base_url=self._base_url(provider))
 
     async def listed(self) -> list[str]:
         """The models that the configured providers offer, as `provider:model`."""
-        providers = []
-        for name in self._accessible():
-            with suppress(ProviderError):
-                providers.append(self.get(name))
-        return await self._listed.of(providers)
+        return await self._listed.of(self._accessible_providers())
 
     def embedded(self) -> list[str]:
         """The embedded model, if its packages are there or a server of it is named."""
@@ -131,6 +142,14 @@ class Providers:
             "anthropic": config.anthropic_api_key or config.anthropic_base_url,
         }
         return [name for name, told in access.items() if told]
+
+    def _accessible_providers(self) -> list[Provider]:
+        """Those that can be made as they are configured."""
+        providers = []
+        for name in self._accessible():
+            with suppress(ProviderError):
+                providers.append(self.get(name))
+        return providers
 
     def _base_url(self, name: str) -> str | None:
         """The address of the provider's server, if it is not the vendor's own."""
@@ -175,6 +194,15 @@ class Providers:
             return AnthropicProvider(self._config, api_key=key, base_url=base_url, wording=wording)
         except (ValueError, httpx2.InvalidURL) as exc:
             raise _no_address("anthropic") from exc
+
+
+async def _told_windows(provider: Provider) -> bool:
+    """Whether the provider listed its models now, and with them what it tells of each."""
+    try:
+        await provider.models()
+    except ProviderError:
+        return False
+    return True
 
 
 def _unknown(name: str) -> ModelInvalid:
