@@ -90,6 +90,8 @@ class Draft:
     """By call, for every call once the first of them is shown: as far as is known by now."""
     open_calls: set[str] = field(default_factory=set)
     """Calls that are shown, while no result of theirs is."""
+    replay: Replay | None = None
+    """How the provider wants the answer back, as far as that is told."""
     sent: list[dict[str, Any]] | None = None
     """The parts that the provider wants back, where they say more than `parts`."""
     finish: str | None = None
@@ -239,20 +241,22 @@ async def _read_answer(port: Port, draft: Draft, taken: set[str]) -> None:
         for index in sorted(calls)
     }
     draft.calls = list(whole.values())
-    draft.sent = _sent(draft.sent, whole)
+    if draft.replay is not None and (taken or not draft.replay.within_calls):
+        draft.sent = _sent(draft.replay.parts, whole)
 
 
 def _sent(
-    replay: list[dict[str, Any]] | None, calls: Mapping[int, ToolCall]
-) -> list[dict[str, Any]] | None:
+    parts: Sequence[Mapping[str, Any]], calls: Mapping[int, ToolCall]
+) -> list[dict[str, Any]]:
     """The parts to send back, with the calls as they were made here."""
-    if replay is None:
-        return None
-    return [
-        calls[part["index"]].part() if part["type"] == "tool_call" else part
-        for part in replay
-        if part["type"] != "tool_call" or part["index"] in calls
-    ]
+    sent = []
+    for part in parts:
+        if part["type"] != "tool_call":
+            sent.append(dict(part))
+        elif part["index"] in calls:
+            beside = {name: part[name] for name in ("server", "fields") if name in part}
+            sent.append(calls[part["index"]].part() | beside)
+    return sent
 
 
 @dataclass(slots=True)
@@ -307,7 +311,7 @@ def _take(port: Port, draft: Draft, calls: dict[int, _CallPieces], delta: Delta)
             port.count_usage(delta)
         case Finish(reason):
             draft.finish = reason
-        case Replay(parts):
-            draft.sent = [dict(part) for part in parts]
+        case Replay():
+            draft.replay = delta
         case _:
             pass

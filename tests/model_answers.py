@@ -106,10 +106,13 @@ class OpenAISender(Sender):
     def _pieces(self) -> list[bytes]:
         script = self._script
         pieces = [json.dumps({script.reasoning_field: text}) for text in script.reasoning]
+        pieces += [json.dumps({"reasoning_details": [one]}) for one in script.reasoning_details]
         pieces += [f'{{"{script.text_field}": {json.dumps(text)}}}' for text in script.tokens]
         for index, call in enumerate(script.tool_calls):
             first = {"name": call.name, "arguments": ""}
             opening = {"index": index, "id": call.id, "type": "function", "function": first}
+            if call.extra is not None:
+                opening["extra_content"] = call.extra
             pieces.append(json.dumps({"tool_calls": [opening]}))
             for text in call.arguments:
                 piece = {"index": index, "function": {"arguments": text}}

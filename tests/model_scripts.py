@@ -18,6 +18,8 @@ class ToolCall:
     id: str
     name: str
     arguments: Sequence[str] = ("{}",)
+    extra: Json | None = None
+    """What Chat Completions carries beside the call, as `extra_content`."""
 
 
 @dataclass
@@ -27,6 +29,8 @@ class Script:
     tokens: Sequence[str] = ("Hello", ", ", "world", "!")
     reasoning: Sequence[str] = ()
     reasoning_field: str = "reasoning_content"
+    reasoning_details: Sequence[Json] = ()
+    """Pieces of details, as OpenRouter sends them beside the reasoning."""
     text_field: str = "content"
     """What Chat Completions calls the text: `content`, or `refusal`."""
     signature: Sequence[str] = ("c2lnbmVk", "+/==")

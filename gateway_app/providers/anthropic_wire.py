@@ -87,6 +87,8 @@ def _assistant_blocks(parts: Sequence[Part]) -> list[str]:
             case "redacted_reasoning":
                 if isinstance(part.data, str) and part.data:
                     blocks.append(_block(type="redacted_thinking", data=part.data))
+            case "server_fields":
+                pass  # another wire's
             case _:
                 raise ValueError(f"A part of type {part.type!r} cannot stand in this message.")
     return blocks or [_text_block("")]

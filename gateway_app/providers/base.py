@@ -110,10 +110,13 @@ class Replay:
     """How the provider wants the whole answer back, where its plain parts do not say enough.
 
     Parts in the model's order: `reasoning` with its `signature`, `redacted_reasoning` with its
-    `data`, `text`, and `tool_call` with the `index` of the call's deltas.
+    `data`, `text`, and `tool_call` with the `index` of the call's deltas. `server_fields`, and a
+    call, may hold `fields` that go back to one `server` only.
     """
 
     parts: tuple[Mapping[str, object], ...]
+    within_calls: bool = False
+    """Wanted only of a turn that has called tools."""
 
 
 Delta = TextDelta | ReasoningDelta | ToolCallDelta | Usage | Finish | Replay

@@ -1,5 +1,6 @@
 """The provider for OpenAI and every server that is compatible with its Chat Completions."""
 
+import hashlib
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ from gateway_app.providers.failures import Failure, Wording
 from gateway_app.providers.http import HTTPProvider, client_options
 from gateway_app.providers.openai_chat import OpenAIChatWire
 from gateway_app.providers.openai_errors import FAILURES, translate
+from gateway_app.providers.openai_replay import BLANKS
 from gateway_app.providers.openai_stream import OpenAIAnswerParser
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
@@ -46,8 +48,11 @@ class OpenAIProvider(HTTPProvider):
             wording=wording or Wording(),
             backoff_s=backoff_s,
         )
-        official = urlsplit(self.base_url).hostname == "api.openai.com"
-        self.wire = OpenAIChatWire(official=official)
+        host = urlsplit(self.base_url).hostname or ""
+        self.server = hashlib.sha256(self.base_url.encode(errors="replace")).hexdigest()[:16]
+        self.wire = OpenAIChatWire(
+            official=host == "api.openai.com", server=self.server, blank=BLANKS.get(host)
+        )
         self.known_default = DEFAULT_MODEL if base_url is None else None
         options = client_options(config, proxied=proxied)
         self.client = AsyncOpenAI(
@@ -60,7 +65,7 @@ class OpenAIProvider(HTTPProvider):
         )
 
     def _parser(self) -> OpenAIAnswerParser:
-        return OpenAIAnswerParser()
+        return OpenAIAnswerParser(self.server)
 
     def _translate(self, exc: Exception) -> Failure:
         return translate(exc, self.wording)

@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from gateway_app.providers.base import Prompt, RequestSettings
+from gateway_app.providers.openai_replay import CONTENT, call_fields, reasoning_fields
 from gateway_app.providers.rows import (
     OPERATOR_PREFIX,
     Part,
@@ -23,11 +24,12 @@ from gateway_app.providers.rows import (
 )
 from sessions_app.signals import TranscriptRow
 
-_BESIDE_TEXT: Final = frozenset({"reasoning", "redacted_reasoning", "tool_call"})
+_BESIDE_TEXT: Final = frozenset({"reasoning", "redacted_reasoning", "server_fields", "tool_call"})
 
 
-def _assistant(parts: Sequence[Part]) -> dict[str, object]:
+def _assistant(parts: Sequence[Part], server: str, blank: str | None) -> dict[str, object]:
     text = joined_text(parts, ignoring=_BESIDE_TEXT)
+    reasoning = reasoning_fields(parts, server)
     calls = [
         {
             "id": needed(part.id, "id"),
@@ -36,21 +38,22 @@ def _assistant(parts: Sequence[Part]) -> dict[str, object]:
                 "name": needed(part.name, "name"),
                 "arguments": call_arguments(part.arguments),
             },
+            **call_fields(part, server),
         }
         for part in parts
         if part.type == "tool_call"
     ]
     if not calls:
-        return {"role": "assistant", "content": text}
-    return {"role": "assistant", "content": text or None, "tool_calls": calls}
+        return {"role": "assistant", "content": text, **reasoning}
+    if blank is not None:
+        reasoning.setdefault(CONTENT, blank)
+    return {"role": "assistant", "content": text or None, **reasoning, "tool_calls": calls}
 
 
 def _message(kind: str, parts: Sequence[Part]) -> dict[str, object]:
     match kind:
         case "user":
             return {"role": "user", "content": joined_text(parts)}
-        case "assistant":
-            return _assistant(parts)
         case "tool":
             call_id, content = one_result(parts)
             return {"role": "tool", "tool_call_id": call_id, "content": content}
@@ -74,15 +77,23 @@ def _system_piece(system: str) -> str:
 class OpenAIChatWire:
     """The wire of OpenAI and of every server that is compatible with it."""
 
-    name = "openai-chat/1"
+    def __init__(
+        self, *, official: bool = False, server: str = "", blank: str | None = None
+    ) -> None:
+        """`official`: the server is OpenAI's own, which knows a cache hint and newer names.
 
-    def __init__(self, *, official: bool = False) -> None:
-        """`official`: the server is OpenAI's own, which knows a cache hint and newer names."""
-        self._official = official
+        `server` is what it is called in the parts that are its own. `blank`: it demands reasoning
+        with each call, and this stands for it where there is none.
+        """
+        self.name = "openai-chat/1" if blank is None else "openai-chat/1-reasoning"
+        self._official, self._server, self._blank = official, server, blank
 
     def encode(self, row: TranscriptRow) -> str:
         """The row's message as JSON text. Raises ValueError for parts that cannot be read."""
-        return dump(_message(row.kind, parts_of(row)))
+        parts = parts_of(row)
+        if row.kind == "assistant":
+            return dump(_assistant(parts, self._server, self._blank))
+        return dump(_message(row.kind, parts))
 
     def body(
         self,

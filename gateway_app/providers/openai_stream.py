@@ -24,6 +24,7 @@ from gateway_app.providers.event_stream import (
     well_formed,
 )
 from gateway_app.providers.failures import ErrorInAnswer
+from gateway_app.providers.openai_replay import ReplayCollector
 
 _REASONS: Final = {
     "stop": "stop",
@@ -43,6 +44,7 @@ class _ToolCall(msgspec.Struct):
     index: int | None = None
     id: str | None = None
     function: _Function | None = None
+    extra_content: object = None
 
 
 class _Content(msgspec.Struct):
@@ -55,6 +57,7 @@ class _Message(msgspec.Struct):
     content: str | list[_Content] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: object = None
     refusal: str | None = None
     tool_calls: list[_ToolCall] | None = None
 
@@ -78,8 +81,12 @@ _DECODER: Final = msgspec.json.Decoder(_Chunk)
 class OpenAIAnswerParser(EventStreamParser):
     """Reads chunks; without a stream the one object that stands for them all."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: str) -> None:
+        """`server`: as `ReplayCollector` has it."""
         super().__init__()
+        self._replay = ReplayCollector(server)
+        self._texts: list[str] = []
+        self._numbers: set[int] = set()
         self._halves = TextHalves()
         self._refused = False
         self._calls: dict[str, int] = {}
@@ -109,11 +116,15 @@ class OpenAIAnswerParser(EventStreamParser):
         if message is not None:
             if reasoning := message.reasoning_content or message.reasoning:
                 deltas.append(ReasoningDelta(well_formed(reasoning)))
+            self._replay.take(
+                message.reasoning_content, message.reasoning, message.reasoning_details
+            )
             content = message.content or message.refusal
             self._refused = self._refused or bool(message.refusal)
             if isinstance(content, list):
                 content = "".join(part.text for part in content)
             if content and (text := self._halves.take(content)):
+                self._texts.append(text)
                 deltas.append(TextDelta(text))
             if message.tool_calls:
                 deltas.extend(self._call(call) for call in message.tool_calls)
@@ -122,6 +133,9 @@ class OpenAIAnswerParser(EventStreamParser):
             raise ErrorInAnswer(None)
         if reason and not self.finished:
             self.finished = True
+            replay = self._replay.replay("".join(self._texts), sorted(self._numbers))
+            if replay is not None:
+                deltas.append(replay)
             deltas.append(Finish("refused" if self._refused else _REASONS.get(reason, "stop")))
 
     def _close(self, deltas: list[Delta]) -> None:
@@ -141,6 +155,8 @@ class OpenAIAnswerParser(EventStreamParser):
             index = max(index, 0)
         if call.id:
             self._calls.setdefault(call.id, index)
+        self._numbers.add(index)
+        self._replay.take_call(index, call.extra_content)
         function = call.function or _Function()
         return ToolCallDelta(
             index=index,

@@ -33,6 +33,9 @@ class Part(msgspec.Struct):
     """Of reasoning: its provider's proof, a text. Like the next and the last, read leniently."""
     data: object = None
     """Of redacted reasoning: the text that its provider wants back."""
+    server: object = None
+    """Who sent `fields`, which go back to nobody else: both as openai_replay.py has them."""
+    fields: object = None
 
 
 def parts_of(row: TranscriptRow) -> list[Part]:

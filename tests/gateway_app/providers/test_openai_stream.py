@@ -22,7 +22,7 @@ def delta_event(**delta: object) -> bytes:
 
 
 def read(*pieces: bytes) -> list[Delta]:
-    parser = OpenAIAnswerParser()
+    parser = OpenAIAnswerParser("server")
     deltas = [delta for piece in pieces for delta in parser.feed(piece)]
     return deltas + parser.end()
 
@@ -124,7 +124,7 @@ def test_it_reads_nothing_after_done() -> None:
 
 
 def test_it_reads_a_last_event_without_its_blank_line() -> None:
-    parser = OpenAIAnswerParser()
+    parser = OpenAIAnswerParser("server")
     assert parser.feed(event(choices=[{"finish_reason": "length"}]).rstrip()) == []
     assert parser.end() == [Finish("length")]
     assert parser.finished
@@ -194,7 +194,7 @@ def test_it_numbers_calls_that_carry_no_number() -> None:
 
 
 def test_it_refuses_an_event_without_end() -> None:
-    parser = OpenAIAnswerParser()
+    parser = OpenAIAnswerParser("server")
     piece = b"data: " + b" " * 1_000_000 + b"\n"
     with pytest.raises(UnreadableAnswer):
         for _ in range(MAX_LINE_BYTES // len(piece) + 1):
@@ -202,7 +202,7 @@ def test_it_refuses_an_event_without_end() -> None:
 
 
 def test_it_refuses_a_line_without_end() -> None:
-    parser = OpenAIAnswerParser()
+    parser = OpenAIAnswerParser("server")
     piece = b"data: " + b" " * 1_000_000
     with pytest.raises(UnreadableAnswer):
         for _ in range(MAX_LINE_BYTES // len(piece) + 1):
