@@ -1,8 +1,14 @@
-"""A TCP wire between a client and a server that a test can cut, silence, slow down and mend."""
+"""A TCP wire between a client and a server that a test can cut, silence, slow down and mend.
+
+If the server is PostgreSQL, it can lose what a commit answers, too.
+"""
 
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
@@ -21,6 +27,8 @@ class Wire:
         self._changed = threading.Condition()
         self._sockets: set[socket.socket] = set()
         self._refusing = False
+        self._doomed: bytes | None = None
+        self.lost = threading.Event()
         self.taken = 0
         """Connections so far, refused ones left out."""
         self.delay_s = 0.0
@@ -67,6 +75,25 @@ class Wire:
             self._refusing = False
         self._flowing.set()
 
+    def lose_commit_with(self, words: bytes) -> None:
+        """The next transaction that sends `words` is committed, and its connection breaks before
+        anybody is told; then `lost` is set."""
+        self.lost.clear()
+        self._doomed = words
+
+    def _heard(self, line: "_Line", chunk: bytes) -> bool:
+        """What a client says is always passed on."""
+        if self._doomed is not None and self._doomed in chunk:
+            line.doomed, self._doomed = True, None
+        line.committing = line.doomed and b"COMMIT" in chunk
+        return True
+
+    def _answered(self, line: "_Line", _: bytes) -> bool:
+        """Whether it is passed on; what a doomed commit answers is not."""
+        if line.committing:
+            self.lost.set()
+        return not line.committing
+
     def wait_taken(self, count: int) -> None:
         """Returns once so many connections have been taken."""
         with self._changed:
@@ -99,20 +126,34 @@ class Wire:
                 self._sockets.add(far)
             else:
                 _close(far)
-        threading.Thread(target=self._pass, args=(far, near), daemon=True).start()
-        self._pass(near, far)
+        line = _Line()
+        back = (far, near, partial(self._answered, line))
+        threading.Thread(target=self._pass, args=back, daemon=True).start()
+        self._pass(near, far, partial(self._heard, line))
 
-    def _pass(self, one: socket.socket, other: socket.socket) -> None:
+    def _pass(
+        self, one: socket.socket, other: socket.socket, goes: Callable[[bytes], bool]
+    ) -> None:
         with contextlib.suppress(OSError):
             while chunk := one.recv(_CHUNK):
                 self._flowing.wait()
                 if self.delay_s:
                     threading.Event().wait(self.delay_s)
+                if not goes(chunk):
+                    break
                 other.sendall(chunk)
         _close(one)
         _close(other)
         with self._changed:
             self._sockets -= {one, other}
+
+
+@dataclass
+class _Line:
+    """One connection: whether it sent the words, and whether it commits them now."""
+
+    doomed: bool = False
+    committing: bool = False
 
 
 def _close(one: socket.socket) -> None:

@@ -48,12 +48,16 @@ class Orphan:
     lease_owner: str
 
 
-def find_orphans() -> list[Orphan]:
-    """Running turns whose lease ran out, by the database's clock; deleted sessions have none."""
+def find_orphans(*, asking: str = "") -> list[Orphan]:
+    """Running turns whose lease ran out, by the database's clock; deleted sessions have none.
+
+    With them those that the process `asking` holds: it knows which of them it runs.
+    """
     found = db.rows(
         f"SELECT s.id, t.id, s.lease_owner FROM {_TURN} t JOIN {_SESSION} s ON s.id = t.session_id"
         f" WHERE {_OPEN} AND t.state = 'running' AND (s.lease_expires_at IS NULL"
-        f" OR s.lease_expires_at < {db.now_sql()})",
+        f" OR s.lease_expires_at < {db.now_sql()} OR s.lease_owner = %s)",
+        [asking],
     )
     return [Orphan(db.to_uuid(row[0]), db.to_uuid(row[1]), row[2]) for row in found]
 

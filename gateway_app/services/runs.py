@@ -210,6 +210,16 @@ def _write_turn(write: RunWrite) -> tuple[int, int]:
     return found[0][0], found[0][1]
 
 
+def has_ended(run: RunLease, record: TurnRecord) -> bool:
+    """Whether the run's own end is stored, and not one that somebody else gave its turn."""
+    return Turn.objects.filter(
+        pk=run.turn_id,
+        generation=run.generation,
+        finished_at__isnull=False,
+        duration_ms=record.duration_ms,
+    ).exists()
+
+
 def read_sent(session_id: UUID) -> SentRecord | None:
     """The stored record of the session's last request, by any process."""
     found = db.rows(

@@ -80,7 +80,9 @@ class Heartbeat:
         await self._renew()
         if self._runner.draining or self._config.turns != "inline":
             return
-        for orphan in await self._lanes.read(recovery.find_orphans):
+        for orphan in await self._lanes.read(
+            recovery.find_orphans, asking=self._runner.lease_owner
+        ):
             await self._take_up(orphan.session_id, self._recover(orphan))
         for session_id in await self._lanes.read(recovery.find_startable):
             await self._take_up(session_id, self._runner.start_next(session_id))
@@ -138,7 +140,7 @@ class Heartbeat:
             self._hub.publish([logged])
 
     async def _recover(self, orphan: Orphan) -> None:
-        if orphan.turn_id in self._runner.live:
+        if self._runner.has_in_hand(orphan):
             return
         recovered = await self._lanes.write(
             recovery.recover_turn, orphan=orphan, lease_owner=self._runner.lease_owner

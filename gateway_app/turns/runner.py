@@ -3,7 +3,9 @@
 import asyncio
 import contextvars
 import logging
-from collections.abc import Coroutine
+from collections import Counter
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -21,7 +23,8 @@ from gateway_app.inbound import Inbound
 from gateway_app.profiles import Profiles
 from gateway_app.providers.base import ProviderError
 from gateway_app.providers.registry import Providers
-from gateway_app.services.runs import RunWrite, RunWritten
+from gateway_app.services.recovery import Orphan
+from gateway_app.services.runs import RunWrite, RunWritten, has_ended
 from gateway_app.services.starting import RunLease
 from gateway_app.services.turns import Accepted, accept_turn, start_next_turn
 from gateway_app.storage import StorageState
@@ -79,6 +82,7 @@ class TurnRunner:
             size_bytes=config.fallback_cache_bytes,
         )
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._taking: Counter[UUID | None] = Counter()
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -97,13 +101,14 @@ class TurnRunner:
             raise
 
     async def _accept(self, inbound: Inbound, session_id: UUID | None) -> Accepted:
-        accepted = await self._lanes.write(
-            accept_turn,
-            inbound=inbound,
-            session_id=session_id,
-            lease_owner=self.lease_owner,
-            start=self._config.turns == "inline",
-        )
+        with self._take(session_id):
+            accepted = await self._lanes.write(
+                accept_turn,
+                inbound=inbound,
+                session_id=session_id,
+                lease_owner=self.lease_owner,
+                start=self._config.turns == "inline",
+            )
         self._hub.publish(accepted.logged)
         if accepted.stopping is not None:
             self.order_stop(*accepted.stopping)
@@ -125,9 +130,10 @@ class TurnRunner:
         if self._config.turns != "inline":
             return False
         try:
-            started = await self._lanes.write(
-                start_next_turn, session_id=session_id, lease_owner=self.lease_owner
-            )
+            with self._take(session_id):
+                started = await self._lanes.write(
+                    start_next_turn, session_id=session_id, lease_owner=self.lease_owner
+                )
         except SessionError:
             return False
         if started is None:
@@ -151,6 +157,30 @@ class TurnRunner:
         self.live[run.turn_id] = live
         self._idle.clear()
         self._detach(self._run(live))
+
+    @contextmanager
+    def _take(self, session_id: UUID | None) -> Iterator[None]:
+        """A write that may take the lease of a session (None: of a new one) is in flight.
+
+        What it started is launched in the step of the event loop in which this ends.
+        """
+        self._taking[session_id] += 1
+        try:
+            yield
+        finally:
+            self._taking[session_id] -= 1
+            self._taking += Counter()  # drops what is zero
+
+    def has_in_hand(self, orphan: Orphan) -> bool:
+        """Whether the turn runs here, or may be about to.
+
+        A turn of this process's own lease that is not in hand is an orphan at once: its run broke
+        off, or the confirmation of the commit that took the lease was lost.
+        """
+        if orphan.turn_id in self.live:
+            return True
+        coming = self._taking[orphan.session_id] + self._taking[None]
+        return orphan.lease_owner == self.lease_owner and coming > 0
 
     def stop(self, turn_id: UUID, generation: int, why: str = "stopped") -> bool:
         """Ends a run of this process; False if it does not run here."""
@@ -176,6 +206,7 @@ class TurnRunner:
 
     async def aclose(self) -> None:
         """Every task of this runner has ended; runs in flight are left to another process."""
+        self.draining = True
         for live in list(self.live.values()):
             live.stop("draining")
         while self._tasks:
@@ -199,10 +230,9 @@ class TurnRunner:
         except RunFenced:
             logger.info("A run was fenced", extra=_facts(run))
         except DatabaseError:
-            logger.exception("A run's end could not be stored; its lease will run out",
-                             extra=_facts(run))  # fmt: skip
+            logger.exception("A run's end could not be stored", extra=_facts(run))
         except Exception:  # top of a turn's task: it must end, and say so
-            logger.exception("A run broke off; its lease will run out", extra=_facts(run))
+            logger.exception("A run's end broke off", extra=_facts(run))
         finally:
             self._log.close(live.log)
             self._storage.back(live)
@@ -248,22 +278,29 @@ class TurnRunner:
             raise
         except DatabaseError:
             logger.exception("A run's end was refused by the database", extra=_facts(live.run))
-            written = await self._store_end(live, unstored_write(live, write))
-        metrics.count_turn(ending.state, ending.code, live.record)
-        if written.next_run is not None:
+            write = unstored_write(live, write)
+            written = await self._store_end(live, write)
+        metrics.count_turn(write.state or "", write.record.error_code or "", write.record)
+        if written is not None and written.next_run is not None:
             self.launch(written.next_run)
         elif self.draining:
             self._wakeups.tell_work()
 
-    async def _store_end(self, live: LiveRun, write: RunWrite) -> RunWritten:
+    async def _store_end(self, live: LiveRun, write: RunWrite) -> RunWritten | None:
         """The run's last transaction; while the database is away it waits here, lease and all.
 
         Only a drain ends the wait: whoever recovers the turn knows from the log what was shown.
+        None: it happened, but the news of the commit was lost. The heartbeat finds what it started.
         """
         tries = 0
         while True:
             try:
-                return await live.write(write)
+                with self._take(live.run.session_id):
+                    return await live.write(write)
+            except RunFenced:
+                if tries and await self._has_ended(live.run, write):
+                    return None
+                raise
             except db.AWAY as exc:
                 if live.stopping == "draining":
                     raise
@@ -275,6 +312,13 @@ class TurnRunner:
                 self._storage.away(live)
             tries += 1
             await asyncio.sleep(self._config.storage_retry_s)
+
+    async def _has_ended(self, run: RunLease, write: RunWrite) -> bool:
+        """Whether this end is stored; if the database does not say, one turn is not counted."""
+        try:
+            return await self._lanes.read(has_ended, run, write.record)
+        except DatabaseError:
+            return False
 
 
 def _facts(run: RunLease) -> dict[str, object]:

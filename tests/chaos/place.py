@@ -1,13 +1,14 @@
 """Where it happens: a group of workers, a PostgreSQL behind a bad network, a Redis of its own."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -25,10 +26,15 @@ def free_port() -> int:
 
 
 class Place:
-    """`async with Place(...) as place:` serves at `url`; `token` opens its websocket."""
+    """`async with Place(...) as place:` serves at `url`; `token` opens its websocket.
 
-    def __init__(self, *, postgres: str, model_url: str, workers: int, folder: Path) -> None:
-        self._postgres, self._model_url = postgres, model_url
+    `config` is what differs from the gateway's own configuration.
+    """
+
+    def __init__(
+        self, *, postgres: str, model_url: str, workers: int, folder: Path, **config: Any
+    ) -> None:
+        self._postgres, self._model_url, self._config = postgres, model_url, config
         self._workers, self._folder = workers, folder
         self._name = f"hermes_chaos_{os.getpid()}"
         self.database_url = urlunsplit(urlsplit(postgres)._replace(path=f"/{self._name}"))
@@ -57,6 +63,7 @@ class Place:
             "HERMES_MODEL": "openai:fake-1",
             "DJANGO_SETTINGS_MODULE": "tests.chaos.settings",
             DIARY: str(self.diary),
+            "HERMES_TEST_CONFIG": json.dumps(self._config),
         }
         self._serve()
         await self._look_around()

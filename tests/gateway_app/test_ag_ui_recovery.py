@@ -30,6 +30,7 @@ def config(config: GatewayConfig) -> GatewayConfig:
 async def crash(gateway: GatewayHost, session_id: str) -> None:
     """Every run of this process is gone as it stood, and its lease has run out."""
     await gateway.runner.aclose()
+    gateway.runner.draining = False  # from now on it is the process that finds what was left
     await sync_to_async(Session.objects.filter(pk=UUID(session_id)).update)(
         lease_expires_at=timezone.now() - timedelta(seconds=1)
     )

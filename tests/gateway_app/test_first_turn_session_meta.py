@@ -5,12 +5,14 @@ stores its own rows and, after them, the first turn's marker row, which counts a
 """
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
 from django.contrib.auth.models import User
 
 from gateway_app.cached_agent import CachedAgent
+from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
 from gateway_app.services.recovery import release_runs
 from gateway_app.turns.heartbeat import Heartbeat
@@ -34,6 +36,12 @@ from tests.gateway_app.coherence.elsewhere import (
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def config(config: GatewayConfig) -> GatewayConfig:
+    """The heart beats when a test says so: what broke off is not taken up before."""
+    return replace(config, heartbeat_s=3600)
 
 
 @pytest_asyncio.fixture(params=[RunnerConversation, SocketConversation], ids=["runner", "socket"])

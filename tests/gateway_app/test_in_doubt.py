@@ -5,18 +5,25 @@ It did, here, or it did not: nothing is logged or stored twice, and nothing is l
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.db import OperationalError
 
+from gateway_app.config import GatewayConfig
 from gateway_app.event_store import flush_runs
 from gateway_app.host import GatewayHost
+from gateway_app.metrics import REGISTRY
 from gateway_app.models import Turn
+from gateway_app.services.recovery import recover_turn
 from gateway_app.services.runs import write_run
+from gateway_app.services.turns import accept_turn, start_next_turn
 from gateway_app.turns.heartbeat import Heartbeat
-from sessions_app.models import Message, Session
+from sessions_app.models import Message
+from tests.factories import QueuedTurnFactory, SessionFactory
 from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
 from tests.gateway_app.coherence.elsewhere import in_database
 from tests.session_log import verified
@@ -25,6 +32,26 @@ from tests.socket_client import SocketClient
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LANDED = [True, False]
+
+
+@pytest.fixture
+def config(config: GatewayConfig) -> GatewayConfig:
+    """The heart beats when a test says so; a lease would run out long after it."""
+    return replace(config, heartbeat_s=3600, storage_retry_s=0.05)
+
+
+async def beat(gateway: GatewayHost) -> None:
+    await Heartbeat(gateway.runner, gateway.lanes, gateway.hub, gateway.config).beat()
+
+
+def completed() -> float:
+    labels = {"state": "completed", "code": ""}
+    return REGISTRY.get_sample_value("hermes_turns_total", labels) or 0
+
+
+def runs_of(turn_id: str) -> tuple[str, int]:
+    found = Turn.objects.filter(pk=turn_id).values_list("state", "runs").get()
+    return found[0], found[1]
 
 
 def lose_confirmation(
@@ -128,9 +155,7 @@ async def test_it_goes_on_from_a_step_in_doubt(
         sent = await client.say("hello")
         assert await gateway.runner.wait_idle(10)
         assert lost == ["lost"]
-        session = Session.objects.filter(pk=sent["sessionId"])
-        await in_database(session.update, lease_expires_at=None)
-        await Heartbeat(gateway.runner, gateway.lanes, gateway.hub, gateway.config).beat()
+        await beat(gateway)
         await client.finished(sent["turnId"])
         await verified(client, sent["sessionId"])
     rows = await in_database(answers_of, sent["turnId"])
@@ -165,11 +190,130 @@ async def test_it_keeps_what_was_shown_when_a_step_in_doubt_is_stopped(
         assert await gateway.runner.wait_idle(10)
         assert lost == ["lost"]
         await client.ok("turn.stop", turnId=sent["turnId"])
-        session = Session.objects.filter(pk=sent["sessionId"])
-        await in_database(session.update, lease_expires_at=None)
-        await Heartbeat(gateway.runner, gateway.lanes, gateway.hub, gateway.config).beat()
+        await beat(gateway)
         finished = await client.finished(sent["turnId"])
         await verified(client, sent["sessionId"])
     assert finished["outcome"] == {"type": "cancelled"}
     rows = await in_database(answers_of, sent["turnId"])
     assert rows[0] == ("assistant", "active", "I look. ")
+
+
+@pytest.mark.parametrize("landed", LANDED)
+async def test_it_runs_at_once_what_an_end_in_doubt_started(
+    gateway: GatewayHost,
+    model: FakeModelServer,
+    owner: User,
+    monkeypatch: pytest.MonkeyPatch,
+    landed: bool,
+) -> None:
+    """This process holds the next turn's lease: nobody waits until it runs out."""
+    gate, before = Gate(), completed()
+    model.script(Script(tokens=["one ", "two"], gates={1: gate}))
+    async with SocketClient(owner) as client:
+        first = await client.say("hello")
+        await client.until(lambda: client.text(first["turnId"]))
+        second = await client.say("and now?", first["sessionId"])
+        lost = lose_confirmation(gateway, monkeypatch, write_run, landed)
+        gate.release()
+        await client.finished(first["turnId"])
+        assert await gateway.runner.wait_idle(10)
+        assert lost == ["lost"]
+        await beat(gateway)
+        await client.finished(second["turnId"])
+        await verified(client, first["sessionId"])
+    assert await in_database(runs_of, first["turnId"]) == ("completed", 1)
+    assert await in_database(runs_of, second["turnId"]) == ("completed", 1 + landed)
+    assert completed() == before + 2
+
+
+@pytest.mark.parametrize("landed", LANDED)
+async def test_it_runs_at_once_what_an_accept_in_doubt_started(
+    gateway: GatewayHost,
+    model: FakeModelServer,
+    owner: User,
+    monkeypatch: pytest.MonkeyPatch,
+    landed: bool,
+) -> None:
+    async with SocketClient(owner) as client:
+        session_id = (await client.say("hello"))["sessionId"]
+        assert await gateway.runner.wait_idle(10)
+        lost = lose_confirmation(gateway, monkeypatch, accept_turn, landed)
+        message = {"sessionId": session_id, "content": "again", "clientMessageId": "a"}
+        error = await client.refused("message.send", **message)
+        assert (error["code"], error["retryable"], lost) == ("internal", True, ["lost"])
+        again = await client.ok("message.send", **message)
+        await beat(gateway)
+        await client.finished(again["turnId"])
+        await verified(client, session_id)
+    assert await in_database(runs_of, again["turnId"]) == ("completed", 1 + landed)
+
+
+@pytest.mark.parametrize("landed", LANDED)
+async def test_it_runs_at_the_next_beat_what_was_started_in_doubt(
+    gateway: GatewayHost,
+    model: FakeModelServer,
+    owner: User,
+    monkeypatch: pytest.MonkeyPatch,
+    landed: bool,
+) -> None:
+    session = await sync_to_async(SessionFactory)(owner=owner)
+    turn = await sync_to_async(QueuedTurnFactory)(session=session)
+    lost = lose_confirmation(gateway, monkeypatch, start_next_turn, landed)
+    await beat(gateway)
+    assert (lost, gateway.runner.live) == (["lost"], {})
+    await beat(gateway)
+    assert await gateway.runner.wait_idle(10)
+    assert await in_database(runs_of, str(turn.pk)) == ("completed", 1 + landed)
+
+
+@pytest.mark.parametrize("landed", LANDED)
+async def test_it_runs_at_the_next_beat_what_was_recovered_in_doubt(
+    gateway: GatewayHost,
+    model: FakeModelServer,
+    owner: User,
+    monkeypatch: pytest.MonkeyPatch,
+    landed: bool,
+) -> None:
+    model.script(Script(tokens=["one ", "two"], gates={1: Gate()}))
+    async with SocketClient(owner) as client:
+        sent = await client.say("hello")
+        await client.until(lambda: client.text(sent["turnId"]))
+        await gateway.runner.aclose()
+        gateway.runner.draining = False
+        lost = lose_confirmation(gateway, monkeypatch, recover_turn, landed)
+        await beat(gateway)
+        assert (lost, gateway.runner.live) == (["lost"], {})
+        await beat(gateway)
+        await client.finished(sent["turnId"])
+        await verified(client, sent["sessionId"])
+    assert await in_database(runs_of, sent["turnId"]) == ("completed", 2 + landed)
+
+
+async def test_it_leaves_alone_what_it_is_about_to_run(
+    gateway: GatewayHost, model: FakeModelServer, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease is there to be read, and the news of its commit is on its way."""
+    write, landed, let_go = gateway.lanes.write, asyncio.Event(), asyncio.Event()
+
+    async def late(future: Any) -> Any:
+        accepted = await future
+        landed.set()
+        await let_go.wait()
+        return accepted
+
+    def delaying(call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        future = write(call, *args, **kwargs)
+        return late(future) if call is accept_turn else future
+
+    async with SocketClient(owner) as client:
+        made = await client.ok("session.create", clientMessageId="new")
+        session_id = made["session"]["id"]
+        await client.ok("session.subscribe", sessionId=session_id)
+        monkeypatch.setattr(gateway.lanes, "write", delaying)
+        sending = asyncio.create_task(client.say("hello", session_id))
+        await landed.wait()
+        await beat(gateway)
+        let_go.set()
+        sent = await sending
+        await client.finished(sent["turnId"])
+    assert await in_database(runs_of, sent["turnId"]) == ("completed", 1)

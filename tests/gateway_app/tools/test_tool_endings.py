@@ -49,6 +49,7 @@ async def held(client: SocketClient, *others: ToolCall, first: ToolCall, text: s
 async def crash(gateway: GatewayHost, session_id: str) -> None:
     """Every run of this process is gone as it stood, and its lease has run out."""
     await gateway.runner.aclose()
+    gateway.runner.draining = False  # from now on it is the process that finds what was left
     await sync_to_async(Session.objects.filter(pk=UUID(session_id)).update)(
         lease_expires_at=timezone.now() - timedelta(seconds=1)
     )
