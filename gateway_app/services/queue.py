@@ -13,6 +13,7 @@ from gateway_app.event_store import LoggedEvents, insert_events
 from gateway_app.models import Turn
 from gateway_app.selectors.queue import WAITING, read_queue
 from gateway_app.services.busy import check_change, head_priority, request_stop
+from gateway_app.services.ended import count_ended
 from gateway_app.shapes import Shape
 from sessions_app import database as db
 from sessions_app.errors import MessageInvalid, SessionNotFound
@@ -49,6 +50,7 @@ def stop_locked(session_id: UUID, turn_id: UUID | None, *, clear_queue: bool = F
     waiting = Turn.objects.filter(WAITING, session_id=session_id)
     gone = waiting if clear_queue else waiting.filter(pk__in=[turn_id] if turn_id else [])
     changed = gone.update(state="stopped", finished_at=timezone.now(), finish="stopped")
+    count_ended("stopped", changed)
     logged = (log_queue(session_id),) if changed else ()
     return Stopped(session_id, running, logged)
 
@@ -95,7 +97,8 @@ def remove_queued(*, user_id: int, turn_id: UUID) -> QueueChanged:
     """The waiting message does not run. Raises SessionNotFound, MessageInvalid."""
     with transaction.atomic(using=db.alias(), savepoint=False):
         session_id, waiting = _lock_queued(user_id, turn_id)
-        waiting.update(state="stopped", finished_at=timezone.now(), finish="removed")
+        changed = waiting.update(state="stopped", finished_at=timezone.now(), finish="removed")
+        count_ended("stopped", changed)
         return QueueChanged(read_queue(session_id), log_queue(session_id))
 
 

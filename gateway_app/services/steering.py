@@ -9,6 +9,7 @@ from django.utils import timezone
 from gateway_app import events
 from gateway_app.models import Turn
 from gateway_app.selectors.queue import WAITING, read_queue
+from gateway_app.services.ended import count_ended
 from gateway_app.services.starting import RunLease
 from sessions_app import database as db
 from sessions_app.fields import dump_json
@@ -58,9 +59,10 @@ def absorb_steers(run: RunLease, transcript: TranscriptWrite, position: int) -> 
         for place, (_, content, author_id, _, client_message_id) in enumerate(found, start=1)
     ]
     transcript.insert(rows)
-    Turn.objects.filter(pk__in=[turn[0] for turn in found]).update(
+    changed = Turn.objects.filter(pk__in=[turn[0] for turn in found]).update(
         state="absorbed", finished_at=timezone.now(), finish="absorbed", block=run.block
     )
+    count_ended("absorbed", changed)
     queue = events.custom("queue", {"queue": read_queue(run.session_id)})
     names = {turn[2]: turn[3] for turn in found if turn[2] is not None}
     return Steered(rows, names, [queue], _take_seqs(run, len(rows) + 1))

@@ -12,6 +12,7 @@ from gateway_app.event_store import LoggedEvents
 from gateway_app.models import Turn
 from gateway_app.selectors.queue import WAITING
 from gateway_app.services.dead_runs import notice
+from gateway_app.services.ended import count_ended
 from gateway_app.services.queue import log_events
 from gateway_app.shapes import new_message_shape
 from sessions_app import database as db
@@ -39,9 +40,10 @@ def end_stranded(*, session_id: UUID) -> LoggedEvents | None:
         write = TranscriptWrite(session_id, incarnation=incarnation, from_revision=revision)
         rows = _rows(session_id, waiting, next_block)
         write.insert(rows)
-        Turn.objects.filter(pk__in=[turn["pk"] for turn in waiting]).update(
+        changed = Turn.objects.filter(pk__in=[turn["pk"] for turn in waiting]).update(
             state="stopped", finish="ended", finished_at=Now()
         )
+        count_ended("stopped", changed)
         write.announce(read_revision(session_id))
         names = {turn["author_id"]: turn["author__username"] or "" for turn in waiting}
         shown = [

@@ -1,6 +1,7 @@
 """What Prometheus is told, and who may ask."""
 
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +14,15 @@ from django.test import AsyncClient, RequestFactory
 from gateway_app import credentials
 from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
+from gateway_app.metrics import REGISTRY
 from gateway_app.metrics_view import comes_from_this_machine
+from gateway_app.models import Turn
 from gateway_app.scrape import count_open_turns
+from gateway_app.services.operators import stop_any_turn
+from gateway_app.turns.heartbeat import Heartbeat
+from sessions_app.models import Session
 from tests.factories import QueuedTurnFactory, SessionFactory, StaffFactory, TurnFactory
-from tests.fake_model_server import FakeModelServer, Script
+from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
 from tests.socket_client import SocketClient
 from tests.statements import every_statement, sqlite_plan
 
@@ -61,8 +67,8 @@ async def test_it_counts_a_turn_with_everything_around_it(
     assert rose(after, 'hermes_turns_total{code="",state="completed"}') == 1
     assert rose(after, 'hermes_turns_total{code="model_unavailable",state="failed"}') == 1
     assert rose(after, 'hermes_provider_calls_total{outcome="answered",provider="openai"}') >= 1
-    assert after['hermes_guard_verdicts_total{reason="",verdict="new"}'] == 1
-    assert after['hermes_guard_verdicts_total{reason="",verdict="reuse"}'] == 1
+    assert rose(after, 'hermes_guard_verdicts_total{reason="",verdict="new"}') == 1
+    assert rose(after, 'hermes_guard_verdicts_total{reason="",verdict="reuse"}') == 1
     assert rose(after, "hermes_input_tokens_total") > 0
     assert rose(after, "hermes_first_token_seconds_count") == 1
     assert rose(after, "hermes_turn_seconds_count") == 2
@@ -72,7 +78,60 @@ async def test_it_counts_a_turn_with_everything_around_it(
     assert after["hermes_agent_cache_bytes"] > 0
     assert after["hermes_running_runs"] == 0
     gateway.cache.evict_idle()
-    assert (await scraped())["hermes_agent_cache_evictions_total"] == 1
+    assert rose(await scraped(), "hermes_agent_cache_evictions_total") == 1
+
+
+def counted() -> Counter[tuple[str, str]]:
+    """Turns that this process counted so far, by state and error code."""
+    [family] = [one for one in REGISTRY.collect() if one.name == "hermes_turns"]
+    return Counter({
+        (sample.labels["state"], sample.labels["code"]): int(sample.value)
+        for sample in family.samples if sample.name == "hermes_turns_total"
+    })  # fmt: skip
+
+
+def ended() -> Counter[tuple[str, str]]:
+    """Turns that have ended, as the database holds them."""
+    turns = Turn.objects.filter(finished_at__isnull=False)
+    return Counter(turns.values_list("state", "error_code"))
+
+
+async def test_it_counts_every_turn_that_ends_once_whoever_ends_it(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    gate, before = Gate(), counted()
+    look = Script(tokens=["I look "], tool_calls=[ToolCall("a1", "look")], gates={1: gate})
+    model.script(look, Script(tokens=["done"]), Script(status=500), Script(gates={1: Gate()}))
+    heart = Heartbeat(gateway.runner, gateway.lanes, gateway.hub, gateway.config)
+    async with SocketClient(owner) as client:
+        first = await client.say("hello")
+        session_id = first["sessionId"]
+        await client.until(lambda: client.text(first["turnId"]))
+        await client.say("left!", session_id, whenBusy="steer")
+        stopped, removed, operated, failed, crashed = [
+            (await client.say(text, session_id))["turnId"]
+            for text in ("stop me", "remove me", "operate on me", "fail", "crash")
+        ]
+        await client.ok("turn.stop", turnId=stopped)
+        await client.ok("queue.remove", turnId=removed)
+        await sync_to_async(stop_any_turn)(turn_id=operated)
+        gate.release()
+        await client.finished(failed)
+        await client.until(lambda: client.text(crashed))
+        cleared = (await client.say("never mind", session_id))["turnId"]
+        await gateway.runner.aclose()
+        await client.ok("turn.stop", turnId=crashed, clearQueue=True)
+        gateway.runner.draining = False
+        await heart.beat()
+        await client.finished(crashed)
+    stranded = await sync_to_async(QueuedTurnFactory)(session__owner=owner)
+    sessions = Session.objects.filter(pk=stranded.session_id)
+    await sync_to_async(sessions.update)(state="ended")
+    await heart.beat()
+    found = await sync_to_async(ended)()
+    assert counted() - before == found
+    assert found.total() == len({first["turnId"], stopped, removed, operated, failed, crashed,
+                                 cleared, "steer", stranded.pk})  # fmt: skip
 
 
 async def test_it_counts_what_waits_by_index_however_much_has_ended(gateway: GatewayHost) -> None:
