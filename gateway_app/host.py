@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from django.db import DatabaseError
 
-from gateway_app import metrics, protocol
+from gateway_app import group_metrics, metrics, protocol
 from gateway_app.agent_cache import AgentCache
 from gateway_app.close_codes import RESTART
 from gateway_app.config import GatewayConfig, gateway_config
@@ -16,6 +16,7 @@ from gateway_app.event_log import EventLog
 from gateway_app.event_store import LoggedEvents, read_last_seqs
 from gateway_app.housekeeping import Housekeeping
 from gateway_app.limits import Limits
+from gateway_app.moment import Moment
 from gateway_app.open_sockets import OpenSockets
 from gateway_app.orders import Order, forget_gateway, register_gateway
 from gateway_app.providers.registry import Providers
@@ -91,6 +92,7 @@ class GatewayHost:
             lease_owner=self.lease_owner,
         )
         self._heartbeat = Heartbeat(self.runner, self.lanes, self.hub, config)
+        self.moment = Moment(self)
         self._presence = PresenceBeat(self.lanes, self.cache, config, self.lease_owner)
         self._tasks: list[asyncio.Task[Any]] = []
         self._started: asyncio.Task[None] | None = None
@@ -135,6 +137,8 @@ class GatewayHost:
         self._spawn(self.providers.warm())
         self._spawn(self.providers.keep_windows())
         self._spawn(metrics.watch_loop())
+        if group_metrics.in_group():
+            self._spawn(self.moment.look_forever())
 
     def _tell_storing(self, storing: bool) -> None:
         """Whoever looks on learns why nothing moves, and that it moves again."""

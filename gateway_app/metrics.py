@@ -1,13 +1,13 @@
-"""What this process counts for Prometheus: counters and histograms that grow as things happen.
+"""What this process tells Prometheus: counters and histograms that grow as things happen, and
+gauges of what is so at a moment (`gateway_app.moment`).
 
-What is so at the moment of a scrape (`gateway_app.scrape`) is not kept here. No Django in it, and
-no label whose values people make.
+No Django in it, and no label whose values people make.
 """
 
 import asyncio
 from typing import Final, Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 REGISTRY: Final = CollectorRegistry()
 
@@ -53,6 +53,35 @@ provider_calls = Counter(
 provider_retries = Counter(
     "hermes_provider_retries", "Attempts that were made again.", ["provider"], registry=REGISTRY
 )
+guard_verdicts = Counter(
+    "hermes_guard_verdicts", "What the coherence guard said before requests.",
+    ["verdict", "reason"], registry=REGISTRY,
+)  # fmt: skip
+evictions = Counter(
+    "hermes_agent_cache_evictions", "Agents dropped from the cache.", registry=REGISTRY
+)
+running_runs = Gauge(
+    "hermes_running_runs", "Runs in this process.", registry=REGISTRY, multiprocess_mode="livesum"
+)
+websockets = Gauge(
+    "hermes_websockets", "Open websockets.", registry=REGISTRY, multiprocess_mode="livesum"
+)
+cached_agents = Gauge(
+    "hermes_agent_cache_agents", "Agents kept warm.", registry=REGISTRY,
+    multiprocess_mode="livesum",
+)  # fmt: skip
+cached_bytes = Gauge(
+    "hermes_agent_cache_bytes", "What they take, as estimated.", registry=REGISTRY,
+    multiprocess_mode="livesum",
+)  # fmt: skip
+database_queue = Gauge(
+    "hermes_database_queue", "Jobs that wait for a database thread.", ["lane"], registry=REGISTRY,
+    multiprocess_mode="livesum",
+)  # fmt: skip
+draining = Gauge(
+    "hermes_draining", "1 while a process takes no new turns.", registry=REGISTRY,
+    multiprocess_mode="livemax",
+)  # fmt: skip
 
 
 class EndedTurn(Protocol):

@@ -6,8 +6,11 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import django
+
+from gateway_app import group_metrics
 
 
 def main() -> int:
@@ -15,8 +18,11 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--place", type=int, required=True)
+    parser.add_argument("--metrics", type=Path, required=True)
     parser.add_argument("--local-url")
     options = parser.parse_args()
+    group_metrics.join(options.metrics, options.place)
     django.setup()
 
     # here, not above: they need Django's models

@@ -8,12 +8,14 @@ import logging
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from gateway_app import group_metrics
 from gateway_app.serving.port import PortTaken, reserve
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
@@ -59,7 +61,9 @@ class WorkerGroup:
             reserved = reserve(self._address, self._port)
         except PortTaken as exc:
             return str(exc)
-        with reserved:
+        folder = tempfile.TemporaryDirectory(prefix="hermes-metrics-")
+        with reserved, folder as metrics:
+            self._metrics = Path(metrics)
             self._port = reserved.getsockname()[1]
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self._stopping.set())
@@ -116,7 +120,7 @@ class WorkerGroup:
         with self._changed:
             if self._stopping.is_set():
                 return 0
-            child = self._children[place] = self._spawn()
+            child = self._children[place] = self._spawn(place)
         with child:
             assert child.stdout is not None
             said = child.stdout.readline().strip()
@@ -128,10 +132,14 @@ class WorkerGroup:
             code = child.wait()
         with self._changed:
             del self._children[place]
+        group_metrics.leave(self._metrics, place)
         return code
 
-    def _spawn(self) -> subprocess.Popen[str]:
-        where = ["--host", self._address, "--port", str(self._port)]
+    def _spawn(self, place: int) -> subprocess.Popen[str]:
+        where = [
+            "--host", self._address, "--port", str(self._port), "--place", str(place),
+            "--metrics", str(self._metrics),
+        ]  # fmt: skip
         local = ["--local-url", self._local_url] if self._local_url else []
         return subprocess.Popen(
             [sys.executable, "-m", "gateway_app.serving", *where, *local],
