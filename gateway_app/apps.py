@@ -2,11 +2,12 @@
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
+from django.utils.translation import gettext_lazy
 
 
 class GatewayAppConfig(AppConfig):
     name = "gateway_app"
-    verbose_name = "Agents"
+    verbose_name = gettext_lazy("Agents")
 
     def ready(self) -> None:
         from gateway_app import receivers, revocation

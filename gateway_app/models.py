@@ -5,6 +5,7 @@ from typing import Final
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from sessions_app.fields import JSONTextField
 from sessions_app.models import Session, new_id
@@ -15,13 +16,15 @@ DEFAULT_PROMPT: Final = "You are a helpful assistant. Answer clearly and briefly
 class Agent(models.Model):
     """A profile that people talk to; what it says and uses is in its versions."""
 
-    slug = models.SlugField(max_length=64, unique=True)
-    name = models.CharField(max_length=100)
-    is_default = models.BooleanField(default=False)
-    current_version = models.PositiveIntegerField(default=1, editable=False)
-    created_at = models.DateTimeField(db_default=Now())
+    slug = models.SlugField(_("slug"), max_length=64, unique=True)
+    name = models.CharField(_("name"), max_length=100)
+    is_default = models.BooleanField(_("default agent"), default=False)
+    current_version = models.PositiveIntegerField(_("current version"), default=1, editable=False)
+    created_at = models.DateTimeField(_("created"), db_default=Now())
 
     class Meta:
+        verbose_name = _("agent")
+        verbose_name_plural = _("agents")
         constraints = [
             models.UniqueConstraint(
                 fields=["is_default"], condition=models.Q(is_default=True), name="agent_one_default"
@@ -35,24 +38,39 @@ class Agent(models.Model):
 class AgentVersion(models.Model):
     """One immutable version of an agent. `model` is `provider:model`; empty: the site's default."""
 
-    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="versions")
-    number = models.PositiveIntegerField()
-    model = models.CharField(max_length=128, blank=True)
+    agent = models.ForeignKey(
+        Agent, on_delete=models.CASCADE, related_name="versions", verbose_name=_("agent")
+    )
+    number = models.PositiveIntegerField(
+        _("number"),
+    )
+    model = models.CharField(_("model"), max_length=128, blank=True)
     fallback_models = models.TextField(
-        blank=True, db_default="", default="", help_text="one `provider:model` a line, in order"
+        _("fallback models"),
+        blank=True,
+        db_default="",
+        default="",
+        help_text=_("one `provider:model` a line, in order"),
     )
     tools = models.TextField(
-        blank=True, db_default="", default="", help_text="one tool's name a line"
+        blank=True, db_default="", default="", help_text=_("one tool's name a line")
     )
-    system_prompt = models.TextField(blank=True)
-    temperature = models.FloatField(null=True, blank=True)
-    max_output_tokens = models.PositiveIntegerField(null=True, blank=True)
-    created_at = models.DateTimeField(db_default=Now())
+    system_prompt = models.TextField(_("system prompt"), blank=True)
+    temperature = models.FloatField(_("temperature"), null=True, blank=True)
+    max_output_tokens = models.PositiveIntegerField(_("max output tokens"), null=True, blank=True)
+    created_at = models.DateTimeField(_("created"), db_default=Now())
     created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("made by"),
     )
 
     class Meta:
+        verbose_name = _("agent version")
+        verbose_name_plural = _("agent versions")
         constraints = [
             models.UniqueConstraint(fields=["agent", "number"], name="agent_version_once")
         ]
@@ -84,65 +102,82 @@ class Turn(models.Model):
         ABSORBED = "absorbed"
         HELD = "held"
 
-    id = models.UUIDField(primary_key=True, default=new_id)
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="turns")
-    state = models.CharField(max_length=20, choices=State)
+    id = models.UUIDField(_("id"), primary_key=True, default=new_id)
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, related_name="turns", verbose_name=_("session")
+    )
+    state = models.CharField(_("state"), max_length=20, choices=State)
     author = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        verbose_name=_("author"),
     )
     client_message_id = models.CharField(max_length=128, null=True)
     body_hash = models.CharField(max_length=64)
-    content = JSONTextField(help_text="the inbound parts; null for a retry", null=True)
-    when_busy = models.CharField(max_length=12, db_default="queue")
-    retry_of = models.UUIDField(null=True)
-    edit_of = models.UUIDField(null=True, help_text="the message that `content` replaces")
-    priority = models.SmallIntegerField(db_default=0, help_text="higher runs first")
-    accepted_seq = models.BigIntegerField(help_text="the log's seq at accept: the queue's order")
-    created_at = models.DateTimeField(db_default=Now())
-    started_at = models.DateTimeField(null=True)
-    finished_at = models.DateTimeField(null=True)
+    content = JSONTextField(
+        _("message"), help_text=_("the inbound parts; null for a retry"), null=True
+    )
+    when_busy = models.CharField(_("when busy"), max_length=12, db_default="queue")
+    retry_of = models.UUIDField(_("retry of"), null=True)
+    edit_of = models.UUIDField(null=True, help_text=_("the message that `content` replaces"))
+    priority = models.SmallIntegerField(
+        _("priority"), db_default=0, help_text=_("higher runs first")
+    )
+    accepted_seq = models.BigIntegerField(
+        _("accepted at event"), help_text=_("the log's seq at accept: the queue's order")
+    )
+    created_at = models.DateTimeField(_("created"), db_default=Now())
+    started_at = models.DateTimeField(_("started"), null=True)
+    finished_at = models.DateTimeField(_("finished"), null=True)
     # the run
-    block = models.BigIntegerField(null=True)
-    generation = models.BigIntegerField(db_default=0)
-    runs = models.PositiveSmallIntegerField(db_default=0)
-    lease_owner = models.CharField(max_length=64, blank=True, db_default="")
-    stop_requested_at = models.DateTimeField(null=True)
+    block = models.BigIntegerField(_("block"), null=True)
+    generation = models.BigIntegerField(_("generation"), db_default=0)
+    runs = models.PositiveSmallIntegerField(_("runs"), db_default=0)
+    lease_owner = models.CharField(_("lease owner"), max_length=64, blank=True, db_default="")
+    stop_requested_at = models.DateTimeField(_("stop requested"), null=True)
     # what the guard said
-    verdict = models.CharField(max_length=16, blank=True, db_default="")
-    reason = models.CharField(max_length=24, blank=True, db_default="")
-    baseline = models.BigIntegerField(null=True)
-    revision = models.BigIntegerField(null=True)
-    worst_verdict = models.CharField(max_length=16, blank=True, db_default="")
-    worst_reason = models.CharField(max_length=24, blank=True, db_default="")
+    verdict = models.CharField(_("verdict"), max_length=16, blank=True, db_default="")
+    reason = models.CharField(_("reason"), max_length=24, blank=True, db_default="")
+    baseline = models.BigIntegerField(_("baseline"), null=True)
+    revision = models.BigIntegerField(_("revision"), null=True)
+    worst_verdict = models.CharField(_("worst verdict"), max_length=16, blank=True, db_default="")
+    worst_reason = models.CharField(_("worst reason"), max_length=24, blank=True, db_default="")
     # the record of the last request, by which a cold process tells reload from rebuild
-    sent_revision = models.BigIntegerField(null=True)
-    sent_rows = models.IntegerField(null=True)
-    sent_digest = models.CharField(max_length=64, blank=True, db_default="")
-    sent_signature = models.CharField(max_length=64, blank=True, db_default="")
+    sent_revision = models.BigIntegerField(_("sent revision"), null=True)
+    sent_rows = models.IntegerField(_("sent rows"), null=True)
+    sent_digest = models.CharField(_("sent digest"), max_length=64, blank=True, db_default="")
+    sent_signature = models.CharField(_("sent signature"), max_length=64, blank=True, db_default="")
     # the outcome
-    model = models.CharField(max_length=128, blank=True, db_default="")
+    model = models.CharField(_("model"), max_length=128, blank=True, db_default="")
     fallback_from = models.CharField(
+        _("instead of"),
         max_length=128,
         blank=True,
         db_default="",
-        help_text="the model that could not be had, if another answered",
+        help_text=_("the model that could not be had, if another answered"),
     )
-    finish = models.CharField(max_length=24, blank=True, db_default="")
-    error_code = models.CharField(max_length=32, blank=True, db_default="")
-    error_message = models.CharField(max_length=500, blank=True, db_default="")
-    input_tokens = models.IntegerField(null=True)
-    cached_tokens = models.IntegerField(null=True)
-    output_tokens = models.IntegerField(null=True)
-    cache_write_tokens = models.IntegerField(null=True)
+    finish = models.CharField(_("finish"), max_length=24, blank=True, db_default="")
+    error_code = models.CharField(_("error code"), max_length=32, blank=True, db_default="")
+    error_message = models.CharField(_("error message"), max_length=500, blank=True, db_default="")
+    input_tokens = models.IntegerField(_("input tokens"), null=True)
+    cached_tokens = models.IntegerField(_("cached tokens"), null=True)
+    output_tokens = models.IntegerField(_("output tokens"), null=True)
+    cache_write_tokens = models.IntegerField(_("cache write tokens"), null=True)
     context_tokens = models.IntegerField(
-        null=True, help_text="input of the last request alone: how full the model's window was"
+        _("context tokens"),
+        null=True,
+        help_text=_("input of the last request alone: how full the model's window was"),
     )
-    cost_usd = models.DecimalField(max_digits=14, decimal_places=8, null=True)
-    ttft_ms = models.IntegerField(null=True)
-    duration_ms = models.IntegerField(null=True)
+    cost_usd = models.DecimalField(_("cost"), max_digits=14, decimal_places=8, null=True)
+    ttft_ms = models.IntegerField(_("first token"), null=True)
+    duration_ms = models.IntegerField(_("whole turn"), null=True)
     log_folded = models.BooleanField(db_default=False)
 
     class Meta:
+        verbose_name = _("turn")
+        verbose_name_plural = _("turns")
         constraints = [
             models.UniqueConstraint(fields=["author", "client_message_id"], name="turn_sent_once"),
             models.UniqueConstraint(
@@ -180,7 +215,7 @@ class Turn(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.state} {self.id}"
+        return str(self.id)
 
 
 class Event(models.Model):
@@ -224,18 +259,24 @@ class ApiToken(models.Model):
     """A hashed API token: its text is shown once, when it is made."""
 
     user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens"
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="api_tokens",
+        verbose_name=_("user"),
     )
-    name = models.CharField(max_length=100, blank=True)
-    prefix = models.CharField(max_length=16, help_text="its first characters, to tell it apart")
+    name = models.CharField(_("name"), max_length=100, blank=True)
+    prefix = models.CharField(
+        _("prefix"), max_length=16, help_text=_("its first characters, to tell it apart")
+    )
     hash = models.CharField(max_length=64, unique=True)
-    created_at = models.DateTimeField(db_default=Now())
-    last_used_at = models.DateTimeField(null=True, blank=True)
-    expires_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(_("created"), db_default=Now())
+    last_used_at = models.DateTimeField(_("last used"), null=True, blank=True)
+    expires_at = models.DateTimeField(_("expires"), null=True, blank=True)
+    revoked_at = models.DateTimeField(_("revoked"), null=True, blank=True)
 
     class Meta:
-        verbose_name = "API token"
+        verbose_name = _("API token")
+        verbose_name_plural = _("API tokens")
 
     def __str__(self) -> str:
         return self.name or self.prefix

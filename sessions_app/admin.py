@@ -8,6 +8,8 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from sessions_app import services
 from sessions_app.changelist import KeysetAdmin, RecentValuesFilter
@@ -20,14 +22,28 @@ def running_now() -> Q:
     return Q(lease_expires_at__gt=timezone.now()) & ~Q(lease_owner="")
 
 
+def activity(session: Session) -> str:
+    """`running`, `idle` or `ended`."""
+    if session.state == Session.State.ENDED:
+        return "ended"
+    expires_at = session.lease_expires_at
+    return (
+        "running" if session.lease_owner and expires_at and expires_at > timezone.now() else "idle"
+    )
+
+
 class StateFilter(admin.SimpleListFilter):
-    title = "state"
+    title = _("state")
     parameter_name = "is"
 
     def lookups(
         self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]
     ) -> list[tuple[str, str]]:
-        return [("running", "Running"), ("idle", "Idle"), ("ended", "Ended")]
+        return [
+            ("running", gettext("Running")),
+            ("idle", gettext("Idle")),
+            ("ended", gettext("Ended")),
+        ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Session]) -> QuerySet[Session]:
         match self.value():
@@ -41,12 +57,12 @@ class StateFilter(admin.SimpleListFilter):
 
 
 class AgentFilter(RecentValuesFilter):
-    title = "agent"
+    title = _("agent")
     parameter_name = "agent"
 
 
 class ModelFilter(RecentValuesFilter):
-    title = "model"
+    title = _("model")
     parameter_name = "model"
 
 
@@ -69,28 +85,28 @@ class SessionAdmin(KeysetAdmin[Session]):
     )
     list_select_related = ("owner",)
     search_fields = ("title", "key", "owner__username")
-    search_help_text = "Search titles, keys and owners, or give a session's id."
+    search_help_text = _("Search titles, keys and owners, or give a session's id.")
     fieldsets = (
         (None, {"fields": ("title", "id", "key", "owner", "shown_state", "pinned", "archived")}),
-        ("Agent", {"fields": ("agent", "agent_version", "model", "prompt_hash")}),
+        (_("Agent"), {"fields": ("agent", "agent_version", "model", "prompt_hash")}),
         (
-            "Transcript clock",
+            _("Transcript clock"),
             {
-                "description": "Kept by the database itself; nothing else may write it.",
+                "description": _("Kept by the database itself; nothing else may write it."),
                 "fields": (
                     "revision", "removed_revision", "incarnation", "message_count", "next_block",
                 ),
             },
         ),
         (
-            "Run",
+            _("Run"),
             {
                 "fields": (
                     "open_block", "run_generation", "lease_owner", "lease_expires_at", "event_seq",
                 ),
             },
         ),
-        ("Times", {"fields": ("created_at", "updated_at", "ended_at")}),
+        (_("Times"), {"fields": ("created_at", "updated_at", "ended_at")}),
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
@@ -115,20 +131,16 @@ class SessionAdmin(KeysetAdmin[Session]):
         for session in queryset:
             self.delete_model(request, session)
 
-    @admin.display(description="title")
+    @admin.display(description=_("title"))
     def shown_title(self, session: Session) -> str:
-        return session.title or "Untitled"
+        return session.title or gettext("Untitled")
 
-    @admin.display(description="agent, model")
+    @admin.display(description=_("agent, model"))
     def agent_and_model(self, session: Session) -> str:
         return ", ".join(filter(None, (session.agent, session.model)))
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def shown_state(self, session: Session) -> str:
-        return "Ended" if session.state == Session.State.ENDED else self.activity(session)
-
-    @staticmethod
-    def activity(session: Session) -> str:
-        expires_at = session.lease_expires_at
-        held = session.lease_owner and expires_at and expires_at > timezone.now()
-        return "Running" if held else "Idle"
+        return {"running": gettext("Running"), "idle": gettext("Idle"), "ended": gettext("Ended")}[
+            activity(session)
+        ]

@@ -7,13 +7,14 @@ from django.apps import AppConfig
 from django.core import checks
 from django.db import Error, connections
 from django.db.models.signals import post_migrate, pre_migrate
+from django.utils.translation import gettext_lazy
 
 Plan = Iterable[tuple[Any, bool]]
 
 
 class SessionsConfig(AppConfig):
     name = "sessions_app"
-    verbose_name = "Conversations"
+    verbose_name = gettext_lazy("Conversations")
 
     def ready(self) -> None:
         pre_migrate.connect(_before_migrate, sender=self)

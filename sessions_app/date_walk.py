@@ -13,6 +13,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import Model
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.translation import gettext
 
 SHOWN_YEARS: Final = 20
 
@@ -84,6 +85,6 @@ def walk_dates(changelist: ChangeList) -> DateWalk | None:
                 if (first.year, first.month) <= (year, n) <= (last.year, last.month)
             ]
             steps = [Step(_month_title(month), link(year, month.month)) for month in months]
-            return DateWalk(Step("All dates", link()), steps)
+            return DateWalk(Step(gettext("All dates"), link()), steps)
     years = range(max(first.year, last.year - SHOWN_YEARS + 1), last.year + 1)
     return DateWalk(None, [Step(str(year), link(year)) for year in years])

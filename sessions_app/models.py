@@ -11,6 +11,7 @@ import uuid_utils
 from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from sessions_app.fields import IsJSON, JSONTextField, RandomUUID
 
@@ -39,44 +40,54 @@ class Session(models.Model):
         ACTIVE = "active"
         ENDED = "ended"
 
-    id = models.UUIDField(primary_key=True, default=new_id, db_default=RandomUUID())
-    key = models.CharField(max_length=200)
+    id = models.UUIDField(_("id"), primary_key=True, default=new_id, db_default=RandomUUID())
+    key = models.CharField(_("key"), max_length=200)
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.SET_NULL,
         null=True,
         blank=True,
         related_name="+",
+        verbose_name=_("owner"),
     )
-    title = models.CharField(max_length=200, blank=True, db_default="")
-    agent = models.CharField(max_length=64, db_default="main")
-    agent_version = models.PositiveIntegerField(db_default=0, help_text="0: not yet fixed")
-    model = models.CharField(max_length=128, blank=True, db_default="")
-    prompt_hash = models.CharField(max_length=64, blank=True, db_default="")
-    state = models.CharField(max_length=16, choices=State, db_default=State.ACTIVE)
-    pinned = models.BooleanField(db_default=False)
-    archived = models.BooleanField(db_default=False)
+    title = models.CharField(_("title"), max_length=200, blank=True, db_default="")
+    agent = models.CharField(_("agent"), max_length=64, db_default="main")
+    agent_version = models.PositiveIntegerField(
+        _("agent version"), db_default=0, help_text=_("0: not yet fixed")
+    )
+    model = models.CharField(_("model"), max_length=128, blank=True, db_default="")
+    prompt_hash = models.CharField(_("prompt hash"), max_length=64, blank=True, db_default="")
+    state = models.CharField(_("state"), max_length=16, choices=State, db_default=State.ACTIVE)
+    pinned = models.BooleanField(_("pinned"), db_default=False)
+    archived = models.BooleanField(_("archived"), db_default=False)
     create_id = models.CharField(max_length=128, null=True, blank=True)
     create_hash = models.CharField(
-        max_length=64, null=True, blank=True, help_text="of what was asked for with create_id"
+        max_length=64, null=True, blank=True, help_text=_("of what was asked for with create_id")
     )
-    created_at = models.DateTimeField(db_default=Now())
-    updated_at = models.DateTimeField(db_default=Now())
-    ended_at = models.DateTimeField(null=True, blank=True)
-    deleted_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(_("created"), db_default=Now())
+    updated_at = models.DateTimeField(_("updated"), db_default=Now())
+    ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
+    deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True)
     # the transcript clock, kept by triggers
-    revision = models.BigIntegerField(db_default=0, editable=False)
-    removed_revision = models.BigIntegerField(db_default=0, editable=False)
-    incarnation = models.BigIntegerField(db_default=0, editable=False)
-    message_count = models.BigIntegerField(db_default=0, editable=False)
-    next_block = models.BigIntegerField(db_default=1, editable=False)
+    revision = models.BigIntegerField(_("revision"), db_default=0, editable=False)
+    removed_revision = models.BigIntegerField(_("last removal"), db_default=0, editable=False)
+    incarnation = models.BigIntegerField(_("incarnation"), db_default=0, editable=False)
+    message_count = models.BigIntegerField(_("messages"), db_default=0, editable=False)
+    next_block = models.BigIntegerField(_("next block"), db_default=1, editable=False)
     # the event log and the run that holds the session
-    event_seq = models.BigIntegerField(db_default=0, editable=False)
-    run_generation = models.BigIntegerField(db_default=0, editable=False)
-    lease_owner = models.CharField(max_length=64, blank=True, db_default="", editable=False)
-    lease_expires_at = models.DateTimeField(null=True, blank=True, editable=False)
+    event_seq = models.BigIntegerField(_("last event"), db_default=0, editable=False)
+    run_generation = models.BigIntegerField(_("run generation"), db_default=0, editable=False)
+    lease_owner = models.CharField(
+        _("lease owner"), max_length=64, blank=True, db_default="", editable=False
+    )
+    lease_expires_at = models.DateTimeField(
+        _("lease expires"), null=True, blank=True, editable=False
+    )
     open_block = models.BigIntegerField(
-        db_default=0, editable=False, help_text="block of the turn that runs or waits; 0: none"
+        _("open block"),
+        db_default=0,
+        editable=False,
+        help_text=_("block of the turn that runs or waits; 0: none"),
     )
     claimed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -91,6 +102,8 @@ class Session(models.Model):
     objects = SessionQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("session")
+        verbose_name_plural = _("sessions")
         constraints = [
             models.UniqueConstraint(
                 fields=["key"],

@@ -161,7 +161,7 @@ def _apply(request: HttpRequest, agent: Agent) -> HttpResponse:
     try:
         number = int(request.POST.get("version", ""))
     except ValueError as exc:
-        raise Http404("There is no such version.") from exc
+        raise Http404(gettext("There is no such version.")) from exc
     try:
         moved = apply_version(agent=agent, number=number)
     except MessageInvalid as exc:

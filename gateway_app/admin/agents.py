@@ -11,6 +11,8 @@ from django.template.loader import render_to_string
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_lazy as _
 
 from gateway_app.admin import agent_pages, cells
 from gateway_app.admin.words import Word
@@ -25,6 +27,7 @@ VERSION_FIELDS = (
 )  # fmt: skip
 MAX_FALLBACKS = 5
 LISTED_VERSIONS = 20
+DEFAULT = Word(gettext_noop("Default"), "check", "ok")
 
 
 class AgentForm(forms.ModelForm[Agent]):
@@ -169,11 +172,11 @@ class AgentAdmin(admin.ModelAdmin[Agent]):
             shown = ["name", "slug", "default_cell", "current_version", "current_model"]
             return [(None, {"fields": [*shown, "versions_table"]})]
         if obj is None:
-            return [(None, {"fields": names}), ("First version", {"fields": content})]
+            return [(None, {"fields": names}), (_("First version"), {"fields": content})]
         return [
             (None, {"fields": names}),
-            ("Next version", {"fields": content}),
-            ("Versions", {"fields": ["versions_table"]}),
+            (_("Next version"), {"fields": content}),
+            (_("Versions"), {"fields": ["versions_table"]}),
         ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Agent | None = None) -> Any:
@@ -203,19 +206,23 @@ class AgentAdmin(admin.ModelAdmin[Agent]):
     def get_urls(self) -> list[URLPattern]:
         return [*agent_pages.urls(self), *super().get_urls()]
 
-    @admin.display(description="default")
+    @admin.display(description=_("default"))
     def default_cell(self, agent: Agent) -> SafeString | str:
-        return cells.mark(Word("Default", "check", "ok")) if agent.is_default else cells.NOTHING
+        return (
+            cells.mark(Word(gettext_noop("Default"), "check", "ok"))
+            if agent.is_default
+            else cells.NOTHING
+        )
 
-    @admin.display(description="model")
+    @admin.display(description=_("model"))
     def current_model(self, agent: Agent) -> SafeString:
-        return cells.value(getattr(agent, "model_now", "") or "the site's default")
+        return cells.value(getattr(agent, "model_now", "") or gettext("the site's default"))
 
-    @admin.display(description="created")
+    @admin.display(description=_("created"))
     def created(self, agent: Agent) -> SafeString | str:
         return cells.moment(agent.created_at)
 
-    @admin.display(description="versions")
+    @admin.display(description=_("versions"))
     def versions_table(self, agent: Agent) -> SafeString:
         newest = agent.versions.select_related("created_by").order_by("-number")[:LISTED_VERSIONS]
         rows = [
@@ -246,7 +253,7 @@ class AgentVersionAdmin(KeysetAdmin[AgentVersion]):
     fieldsets = (
         (None, {"fields": ("agent", "number", "author", "at")}),
         (
-            "Content",
+            _("Content"),
             {
                 "fields": (
                     "model_used",
@@ -268,32 +275,35 @@ class AgentVersionAdmin(KeysetAdmin[AgentVersion]):
             "gateway_app.change_agent"
         )
 
-    @admin.display(description="version")
+    @admin.display(description=_("version"))
     def numbered(self, version: AgentVersion) -> SafeString:
-        return cells.value(f"{version.agent.name}, version {version.number}")
+        return cells.value(
+            gettext("%(agent)s, version %(number)s")
+            % {"agent": version.agent.name, "number": version.number}
+        )
 
-    @admin.display(description="model")
+    @admin.display(description=_("model"))
     def model_used(self, version: AgentVersion) -> SafeString:
-        return cells.value(version.model or "the site's default")
+        return cells.value(version.model or gettext("the site's default"))
 
-    @admin.display(description="fallback models")
+    @admin.display(description=_("fallback models"))
     def fallbacks(self, version: AgentVersion) -> SafeString | str:
         names = version.fallback_models.split()
         return cells.value(", ".join(names)) if names else cells.NOTHING
 
-    @admin.display(description="tools")
+    @admin.display(description=_("tools"))
     def tool_names(self, version: AgentVersion) -> SafeString | str:
         names = version.tools.split()
         return cells.value(", ".join(names)) if names else cells.NOTHING
 
-    @admin.display(description="system prompt")
+    @admin.display(description=_("system prompt"))
     def prompt_text(self, version: AgentVersion) -> SafeString:
         return format_html('<div class="h-text" dir="auto">{}</div>', version.system_prompt)
 
-    @admin.display(description="made by")
+    @admin.display(description=_("made by"))
     def author(self, version: AgentVersion) -> str:
         return version.created_by.get_username() if version.created_by else "Hermes"
 
-    @admin.display(description="made")
+    @admin.display(description=_("made"))
     def at(self, version: AgentVersion) -> SafeString | str:
         return cells.moment(version.created_at)

@@ -16,7 +16,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_safe
 
-from gateway_app.admin import charts
+from gateway_app.admin import cells, charts
 from gateway_app.admin.board_rows import cache_rows, filters, turn_rows
 from gateway_app.content_policy import TRUSTED_TYPES_POLICY
 from gateway_app.models import Presence, Turn
@@ -58,7 +58,7 @@ def _live(request: HttpRequest) -> dict[str, Any]:
         "shown": shown,
         "rows": [row for row in rows if shown in ("", row.group)],
         "caches": cache_rows(caches.processes),
-        "counted": f"{reads.SHARE_TURNS:,}" if caches.cut else "",
+        "counted": cells.count(reads.SHARE_TURNS) if caches.cut else "",
         "may_act": may_act(request),
     }
 
@@ -102,7 +102,7 @@ def _turn(text: str) -> Turn:
     try:
         return Turn.objects.defer("content").get(pk=UUID(text))
     except (ValueError, Turn.DoesNotExist) as exc:
-        raise Http404("This turn does not exist.") from exc
+        raise Http404(gettext("This turn does not exist.")) from exc
 
 
 def _retry(request: HttpRequest, text: str) -> None:
@@ -120,7 +120,7 @@ def _stop(request: HttpRequest, text: str) -> None:
     try:
         stopped = stop_any_turn(turn_id=turn.pk)
     except SessionNotFound as exc:
-        raise Http404("This turn does not exist.") from exc
+        raise Http404(gettext("This turn does not exist.")) from exc
     if stopped.running:
         _note(request, turn, "Stopped.", gettext("The turn is told to stop."))
     elif stopped.logged:

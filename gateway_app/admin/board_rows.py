@@ -7,6 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.utils import timezone
+from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_lazy, ngettext
@@ -169,7 +170,9 @@ def filters(rows: Sequence[TurnRow], shown: str) -> list[Filter]:
 
 
 def _size(count: int) -> str:
-    return f"{count / 1024:.0f} KiB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MiB"
+    if count < 1024 * 1024:
+        return f"{count / 1024:.0f} KiB"
+    return f"{number_format(f'{count / 1024 / 1024:.1f}')} MiB"
 
 
 def cache_rows(caches: Sequence[reads.CacheView]) -> list[CacheRow]:

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Final
 
 from django.utils import timezone
-from django.utils.formats import date_format
+from django.utils.formats import date_format, number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -59,23 +59,29 @@ def code(text: str) -> SafeString:
     return format_html('<code class="h-code" dir="ltr">{}</code>', text)
 
 
-def _age(moment: datetime, after: str = " ago") -> str:
+def _age(moment: datetime, *, ago: bool) -> str:
     seconds = (timezone.now() - moment).total_seconds()
     if seconds < 0 or seconds >= 86_400:
-        return date_format(timezone.localtime(moment), "j M Y")
+        return date_format(timezone.localtime(moment), _day())
     if seconds < 60:
-        return "just now"
+        return gettext("just now")
     size, unit = (60, "min") if seconds < 3600 else (3600, "h")
-    return f"{int(seconds // size)} {unit}{after}"
+    age = f"{int(seconds // size)} {unit}"
+    return gettext("%(age)s ago") % {"age": age} if ago else age
 
 
-def moment(at: datetime | None, after: str = " ago") -> SafeString | str:
-    """Relative up to a day, then a date; the full time in the title. `after` follows the unit."""
+def _day() -> str:
+    # translators: a date as Django's date filter writes it
+    return gettext("j M Y")
+
+
+def moment(at: datetime | None, *, ago: bool = True) -> SafeString | str:
+    """Relative up to a day, then a date; the full time in the title. Narrow columns leave `ago`."""
     if at is None:
         return NOTHING
-    full = date_format(timezone.localtime(at), "j M Y, H:i:s e")
+    full = date_format(timezone.localtime(at), f"{_day()}, H:i:s e")
     return format_html(
-        '<time datetime="{}" title="{}">{}</time>', at.isoformat(), full, _age(at, after)
+        '<time datetime="{}" title="{}">{}</time>', at.isoformat(), full, _age(at, ago=ago)
     )
 
 
@@ -87,14 +93,23 @@ def time_text(ms: int) -> str:
     """`900 ms`, `2.7 s`, `3 min 20 s`."""
     if ms < 1000:
         return f"{ms} ms"
-    return f"{ms / 1000:.1f} s" if ms < 60_000 else f"{ms // 60_000} min {ms // 1000 % 60} s"
+    return (
+        f"{number_format(f'{ms / 1000:.1f}')} s"
+        if ms < 60_000
+        else f"{ms // 60_000} min {ms // 1000 % 60} s"
+    )
+
+
+def count(number: int) -> str:
+    """`12,345`, as the reader's language writes it."""
+    return number_format(number, force_grouping=True)
 
 
 def short_count(count: int) -> str:
     """`7.9k`: a number of tokens short enough for a line."""
     for size, unit in ((1_000_000, "M"), (1000, "k")):
         if count >= size:
-            return f"{count / size:.1f}".removesuffix(".0") + unit
+            return number_format(f"{count / size:.1f}".removesuffix(".0")) + unit
     return str(count)
 
 
@@ -103,7 +118,9 @@ def dollars(cost: Decimal | None) -> SafeString | str:
     if cost is None:
         return NOTHING
     places = 2 if cost >= Decimal("0.1") or cost == 0 else 4
-    return value("< $0.0001" if 0 < cost < Decimal("0.0001") else f"${cost:.{places}f}")
+    if 0 < cost < Decimal("0.0001"):
+        return value(f"< ${number_format('0.0001')}")
+    return value(f"${number_format(f'{cost:.{places}f}')}")
 
 
 def cached_percent(input_tokens: int | None, cached_tokens: int | None) -> int | None:
@@ -124,7 +141,9 @@ def ribbon(turn: Turn) -> SafeString | str:
     for name, share in zip(("cached", "new", "output"), shares, strict=True):
         bars.append((name, f"{start:.2f}", f"{share * scale:.2f}"))
         start += share * scale
-    sentence = f"{shares[0]} cached, {shares[1]} new, {shares[2]} output tokens"
+    sentence = gettext("%(cached)s cached, %(new)s new, %(output)s output tokens") % dict(
+        zip(("cached", "new", "output"), shares, strict=True)
+    )
     return format_html(
         '<svg class="h-ribbon" viewBox="0 0 56 6" role="img" aria-label="{}">{}</svg>',
         sentence,
@@ -141,8 +160,11 @@ def cached_share(turn: Turn) -> SafeString | str:
 
 def tokens(turn: Turn) -> SafeString | str:
     """`7.9k in, 210 out`; the sides that the provider told."""
-    sides = ((turn.input_tokens, "in"), (turn.output_tokens, "out"))
-    told = [f"{short_count(count)} {side}" for count, side in sides if count is not None]
+    sides = (
+        (turn.input_tokens, gettext("%(count)s in")),
+        (turn.output_tokens, gettext("%(count)s out")),
+    )
+    told = [text % {"count": short_count(count)} for count, text in sides if count is not None]
     return value(", ".join(told)) if told else NOTHING
 
 
@@ -163,9 +185,9 @@ def verdict(turn: Turn) -> SafeString | str:
     if turn.worst_verdict in {"", "new", "reuse"} or worst == (turn.verdict, turn.reason):
         return first
     return format_html(
-        '{}<span class="h-second">then {}</span>',
+        '{}<span class="h-second">{}</span>',
         first,
-        _verdict(turn.worst_verdict, turn.worst_reason),
+        format_html(gettext("then {}"), _verdict(turn.worst_verdict, turn.worst_reason)),
     )
 
 

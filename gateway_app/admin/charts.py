@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from django.utils.formats import date_format
+from django.utils.formats import date_format, number_format
+from django.utils.translation import gettext, ngettext
 
 from gateway_app.admin import cells
 from gateway_app.selectors.board import DayTokens, HourTimes
@@ -97,17 +98,29 @@ def tokens_chart(days: Sequence[DayTokens]) -> Chart:
                 stacked += count
         if number % 3 == len(days) % 3 - 1 or number == len(days) - 1:
             middle = f"{x + step * 0.38:.1f}"
-            labels.append(Label(middle, str(HEIGHT - 6), date_format(day.day, "j M")))
+            labels.append(Label(middle, str(HEIGHT - 6), date_format(day.day, _day())))
     cached, read = sum(day.cached for day in days), sum(day.cached + day.new for day in days)
     percent = cells.cached_percent(read, cached)
-    share = "" if percent is None else f", {percent} % of the input from the cache"
     written = sum(day.output for day in days)
+    told = {
+        "read": cells.count(read),
+        "written": cells.count(written),
+        "days": len(days),
+        "percent": percent,
+    }
+    sentence = gettext("%(read)s tokens in and %(written)s out in %(days)s days")
+    if percent is not None:
+        sentence = gettext(
+            "%(read)s tokens in and %(written)s out in %(days)s days, %(percent)s %% of the input"
+            " from the cache"
+        )
     return Chart(
-        sentence=f"{read:,} tokens in and {written:,} out in {len(days)} days{share}",
-        head=("Day", "From cache", "New input", "Output", "Turns"),
+        sentence=sentence % told,
+        head=(gettext("Day"), gettext("From cache"), gettext("New input"), gettext("Output"),
+              gettext("Turns")),
         rows=[
-            (date_format(day.day, "j M"), f"{day.cached:,}", f"{day.new:,}", f"{day.output:,}",
-             f"{day.turns:,}")
+            (date_format(day.day, _day()),
+             *map(cells.count, (day.cached, day.new, day.output, day.turns)))
             for day in days
         ],
         grid=_grid(top, ("0", cells.short_count(int(top / 2)), cells.short_count(int(top)))),
@@ -117,12 +130,19 @@ def tokens_chart(days: Sequence[DayTokens]) -> Chart:
     )  # fmt: skip
 
 
+def _day() -> str:
+    # translators: a date as Django's date filter writes it
+    return gettext("j M")
+
+
 def _time(ms: int | None) -> str:
     return "" if ms is None else cells.time_text(ms)
 
 
 def _scale(seconds: float) -> str:
-    return f"{seconds:g} s" if seconds >= 1 else f"{seconds * 1000:g} ms"
+    if seconds < 1:
+        return f"{number_format(f'{seconds * 1000:g}')} ms"
+    return f"{number_format(f'{seconds:g}')} s"
 
 
 def _path(values: Sequence[int | None], top: float) -> list[str]:
@@ -162,9 +182,10 @@ def times_chart(hours: Sequence[HourTimes]) -> Chart:
     labels += _names(p50[-1], p95[-1], top)
     return Chart(
         sentence=_times_sentence(hours),
-        head=("Hour", "Half within", "95 % within", "Turns"),
+        head=(gettext("Hour"), gettext("Half within"), gettext("95 %% within") % (),
+              gettext("Turns")),
         rows=[
-            (date_format(hour.hour, "j M, H:i"), _time(hour.p50_ms), _time(hour.p95_ms),
+            (date_format(hour.hour, f"{_day()}, H:i"), _time(hour.p50_ms), _time(hour.p95_ms),
              str(hour.turns))
             for hour in hours
         ],
@@ -191,10 +212,16 @@ def _names(p50: int | None, p95: int | None, top: float) -> list[Label]:
 def _times_sentence(hours: Sequence[HourTimes]) -> str:
     told = [hour for hour in hours if hour.turns]
     if not told:
-        return "No turn in the last 24 hours told its time to the first word"
+        return gettext("No turn in the last 24 hours told its time to the first word")
     last = told[-1]
-    at = date_format(last.hour, "H:i")
-    return (
-        f"From {at}: half within {_time(last.p50_ms)}, 95 % within {_time(last.p95_ms)},"
-        f" {last.turns} turn{'' if last.turns == 1 else 's'}"
+    sentence = ngettext(
+        "From %(at)s: half within %(half)s, 95 %% within %(most)s, %(count)d turn",
+        "From %(at)s: half within %(half)s, 95 %% within %(most)s, %(count)d turns",
+        last.turns,
     )
+    return sentence % {
+        "at": date_format(last.hour, "H:i"),
+        "half": _time(last.p50_ms),
+        "most": _time(last.p95_ms),
+        "count": last.turns,
+    }

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from django.utils.translation import gettext
+
 from sessions_app.sentences import translated_part
 
 SHOWN_CHARACTERS: Final = 50_000
@@ -49,7 +51,7 @@ def _as_text(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, indent=2)
     except RecursionError:
-        return "Nested too deeply to be shown."
+        return gettext("Nested too deeply to be shown.")
 
 
 def _tool_names(tools: Any) -> str:
@@ -57,7 +59,7 @@ def _tool_names(tools: Any) -> str:
     if not isinstance(tools, list):
         return _as_text(tools)
     names = [tool.get("name", tool) if isinstance(tool, Mapping) else tool for tool in tools]
-    return ", ".join(_as_text(name) for name in names) or "none"
+    return ", ".join(_as_text(name) for name in names) or gettext("none")
 
 
 def _facts(part: Mapping[str, Any]) -> PartView:

@@ -7,7 +7,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from gateway_app.admin import cells, words
 from gateway_app.admin.words import Word
@@ -46,13 +47,13 @@ def _turns() -> QuerySet[Turn]:
 class StateFilter(admin.SimpleListFilter):
     """Deleted sessions are listed only where they are asked for."""
 
-    title = "state"
+    title = _("state")
     parameter_name = "is"
 
     def lookups(
         self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]
     ) -> list[tuple[str, str]]:
-        return [(value, gettext(name)) for name, value in words.SESSION_FILTERS.items()]
+        return [(value, gettext(name)) for value, name in words.SESSION_FILTERS.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Session]) -> QuerySet[Session]:
         chosen = self.value()
@@ -76,13 +77,13 @@ class StateFilter(admin.SimpleListFilter):
 
 
 class VerdictFilter(admin.SimpleListFilter):
-    title = "verdict"
+    title = _("verdict")
     parameter_name = "had"
 
     def lookups(
         self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]
     ) -> list[tuple[str, str]]:
-        return [("rebuild", "Had a rebuild"), ("catch_up", "Caught up")]
+        return [("rebuild", gettext("Had a rebuild")), ("catch_up", gettext("Caught up"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Session]) -> QuerySet[Session]:
         met = {"rebuild": REBUILT, "catch_up": CAUGHT_UP}.get(self.value() or "")
@@ -92,17 +93,17 @@ class VerdictFilter(admin.SimpleListFilter):
 class LastActivityFilter(admin.DateFieldListFilter):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.title = "last activity"
+        self.title = _("last activity")
 
 
 class FailedTurnFilter(admin.SimpleListFilter):
-    title = "failed turn"
+    title = _("failed turn")
     parameter_name = "failed"
 
     def lookups(
         self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]
     ) -> list[tuple[str, str]]:
-        return [("yes", "Has a failed turn"), ("no", "Has none")]
+        return [("yes", gettext("Has a failed turn")), ("no", gettext("Has none"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Session]) -> QuerySet[Session]:
         failed = Q(pk__in=Turn.objects.filter(state="failed").values("session_id"))
@@ -114,19 +115,23 @@ class FailedTurnFilter(admin.SimpleListFilter):
         return queryset
 
 
+def _queued(count: int) -> str:
+    return ngettext("%(count)d queued", "%(count)d queued", count) % {"count": count}
+
+
 def state_cell(session: Session, shown: str) -> SafeString:
     """What the session does now, or how its last turn ended. `shown` is its row's own state."""
     line = line_of(session)
     if session.deleted_at:
-        return cells.mark(words.SESSION_STATES["Deleted"])
+        return cells.mark(words.SESSION_STATES["deleted"])
     word = words.word_of(words.SESSION_STATES, shown)
-    if shown == "Running" and line.waiting:
-        word = Word(f"{word.text}, {line.waiting} queued", word.icon, word.tone)
-    if shown == "Idle" and line.approvals:
+    if shown == "running" and line.waiting:
+        word = Word(f"{word.text}, {_queued(line.waiting)}", word.icon, word.tone)
+    if shown == "idle" and line.approvals:
         word = words.TURN_STATES["waiting_approval"]
-    elif shown == "Idle" and line.waiting:
-        word = Word(f"{line.waiting} queued", "clock")
-    elif shown == "Idle" and line.last_state in FAILURES:
+    elif shown == "idle" and line.waiting:
+        word = Word(_queued(line.waiting), "clock")
+    elif shown == "idle" and line.last_state in FAILURES:
         ended = words.TURN_STATES[line.last_state]
         why = gettext(words.ERRORS.get(line.last_error, line.last_error))
         word = Word(f"{ended.text}: {why}" if why else ended.text, ended.icon, ended.tone)
@@ -138,7 +143,7 @@ def warmth_cell(session: Session) -> SafeString | str:
     line = line_of(session)
     if not line.turns:
         return cells.NOTHING
-    turns = f"of {line.turns} turn{'' if line.turns == 1 else 's'}"
+    turns = ngettext("of %(count)d turn", "of %(count)d turns", line.turns) % {"count": line.turns}
     if not line.shares.total:
         return cells.two_lines(cells.NOTHING, cells.value(turns))
     percent = line.shares.percent("reuse")

@@ -11,6 +11,8 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest
 from django.urls import URLPattern
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from gateway_app.admin import cells
 from gateway_app.admin.session_list import (
@@ -27,7 +29,7 @@ from gateway_app.admin.session_list import (
 )
 from gateway_app.admin.transcript_pages import transcript_url, transcript_urls
 from gateway_app.services import operators
-from sessions_app.admin import AgentFilter, ModelFilter, SessionAdmin
+from sessions_app.admin import AgentFilter, ModelFilter, SessionAdmin, activity
 from sessions_app.errors import SessionError, SessionNotFound
 from sessions_app.models import Session
 
@@ -73,53 +75,57 @@ class TranscriptAdmin(SessionAdmin):
         with suppress(SessionNotFound):  # somebody else was first: it is gone, as wanted
             operators.delete_any_session(session_id=obj.pk)
 
-    @admin.action(description="Restore the selected sessions", permissions=["restore"])
+    @admin.action(description=_("Restore the selected sessions"), permissions=["restore"])
     def restore(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
         count = 0
         for session in queryset:
             try:
                 operators.restore_any_session(session_id=session.pk)
             except SessionError as exc:
-                self.message_user(request, f"“{session}”: {exc}", messages.WARNING)
+                self.message_user(
+                    request, f"“{session}”: {exc.sentence.translated()}", messages.WARNING
+                )
                 continue
             self.log_change(request, session, "Restored.")
             count += 1
         if count:
-            told = f"{count} session{'' if count == 1 else 's'} restored."
+            told = ngettext(
+                "%(count)d session restored.", "%(count)d sessions restored.", count
+            ) % {"count": count}
             self.message_user(request, told, messages.SUCCESS)
 
-    @admin.display(description="conversation")
+    @admin.display(description=_("conversation"))
     def titled(self, session: Session) -> SafeString:
         text = self.shown_title(session)
         url = transcript_url(session.pk)
         title = cells.value(text) if session.deleted_at else cells.link(url, text)
         return cells.two_lines(title, cells.cut(line_of(session).snippet))
 
-    @admin.display(description="person, agent")
+    @admin.display(description=_("person, agent"))
     def person_and_agent(self, session: Session) -> SafeString:
         owner = session.owner.get_username() if session.owner else cells.NOTHING
         return cells.two_lines(cells.value(owner), cells.cut(self.agent_and_model(session)))
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state_cell(self, session: Session) -> SafeString:
-        return state_cell(session, self.shown_state(session))
+        return state_cell(session, activity(session))
 
-    @admin.display(description="warm turns")
+    @admin.display(description=_("warm turns"))
     def warmth(self, session: Session) -> SafeString | str:
         return warmth_cell(session)
 
-    @admin.display(description="cached")
+    @admin.display(description=_("cached"))
     def cached(self, session: Session) -> SafeString | str:
         return cached_cell(session)
 
-    @admin.display(description="cost")
+    @admin.display(description=_("cost"))
     def cost(self, session: Session) -> SafeString | str:
         return cells.dollars(line_of(session).cost_usd)
 
-    @admin.display(description="active")
+    @admin.display(description=_("active"))
     def updated(self, session: Session) -> SafeString | str:
         """The last activity; of a deleted session, when it was deleted."""
-        return cells.moment(session.deleted_at or session.updated_at, after="")
+        return cells.moment(session.deleted_at or session.updated_at, ago=False)
 
     def get_urls(self) -> list[URLPattern]:
         return [*transcript_urls(self), *super().get_urls()]
@@ -130,5 +136,5 @@ class TranscriptAdmin(SessionAdmin):
         if not self.has_view_permission(request, session):
             raise PermissionDenied
         if session is None:
-            raise Http404("This session does not exist.")
+            raise Http404(gettext("This session does not exist."))
         return session

@@ -13,6 +13,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from gateway_app import credentials
@@ -22,7 +24,7 @@ from gateway_app.models import ApiToken
 
 
 class TokenStateFilter(admin.SimpleListFilter):
-    title = "state"
+    title = _("state")
     parameter_name = "is"
 
     def lookups(
@@ -78,7 +80,7 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
     ) -> FormField | None:
         found = super().formfield_for_dbfield(db_field, request, **kwargs)
         if found and db_field.name == "expires_at":
-            found.help_text = "Empty: it never expires."
+            found.help_text = gettext("Empty: it never expires.")
         return found
 
     def get_urls(self) -> list[URLPattern]:
@@ -141,7 +143,7 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
         """Shows the text in this one answer; it passes no message store, cookie or cache."""
         context = {
             **self.admin_site.each_context(request),
-            "title": "API token made",
+            "title": gettext("API token made"),
             "opts": self.opts,
             "token": obj,
             "text": obj.__dict__.pop("made_text"),
@@ -153,7 +155,7 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
             headers={"Content-Security-Policy": TRUSTED_TYPES_POLICY},
         )
 
-    @admin.action(description="Revoke the selected API tokens", permissions=["revoke"])
+    @admin.action(description=_("Revoke the selected API tokens"), permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
         live = list(queryset.filter(revoked_at=None))
         for token in live:
@@ -162,32 +164,36 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
         count = len(live)
         self.message_user(
             request,
-            f"{count} API token{'' if count == 1 else 's'} revoked. Nobody enters with "
-            f"{'it' if count == 1 else 'them'} any more.",
+            ngettext(
+                "%(count)d API token revoked. Nobody enters with it any more.",
+                "%(count)d API tokens revoked. Nobody enters with them any more.",
+                count,
+            )
+            % {"count": count},
             messages.SUCCESS,
         )
 
-    @admin.display(description="prefix", ordering="prefix")
+    @admin.display(description=_("prefix"), ordering="prefix")
     def shown_prefix(self, token: ApiToken) -> SafeString:
         return cells.code(f"{token.prefix}…")
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state_cell(self, token: ApiToken) -> SafeString:
         return cells.mark(words.word_of(words.TOKEN_STATES, state_of(token)))
 
-    @admin.display(description="created", ordering="created_at")
+    @admin.display(description=_("created"), ordering="created_at")
     def created(self, token: ApiToken) -> SafeString | str:
         return cells.moment(token.created_at)
 
-    @admin.display(description="last used", ordering="last_used_at")
+    @admin.display(description=_("last used"), ordering="last_used_at")
     def used(self, token: ApiToken) -> SafeString | str:
         return cells.moment(token.last_used_at)
 
-    @admin.display(description="expires", ordering="expires_at")
+    @admin.display(description=_("expires"), ordering="expires_at")
     def expires(self, token: ApiToken) -> SafeString | str:
         return cells.moment(token.expires_at)
 
-    @admin.display(description="revoked", ordering="revoked_at")
+    @admin.display(description=_("revoked"), ordering="revoked_at")
     def revoked(self, token: ApiToken) -> SafeString | str:
         return cells.moment(token.revoked_at)
 

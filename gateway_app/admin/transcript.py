@@ -95,12 +95,12 @@ def _notes(message: Message, sent: Sequence[reads.SentRequest]) -> list[str]:
     notes = []
     before = _sent_later(message, sent)
     if before is not None:
-        told = f"Changed at revision {message.revision}; the agent had sent it at {before}"
-        notes.append(told)
+        told = gettext("Changed at revision %(now)s; the agent had sent it at %(before)s")
+        notes.append(told % {"now": message.revision, "before": before})
     if message.kind == Message.Kind.ASSISTANT and message.finish in words.FINISHES:
         notes.append(gettext(words.FINISHES[message.finish]))
     if message.feedback:
-        notes.append("Liked" if message.feedback > 0 else "Disliked")
+        notes.append(gettext("Liked") if message.feedback > 0 else gettext("Disliked"))
     return notes
 
 
@@ -110,8 +110,8 @@ def _who(message: Message, agent_name: str, parts: list[PartView]) -> str:
     if message.kind == Message.Kind.ASSISTANT:
         return agent_name
     if message.kind == Message.Kind.TOOL:
-        return next((part.title for part in parts if part.title), "Tool")
-    return "Nobody named" if message.kind in {"user", "operator", "note"} else "Hermes"
+        return next((part.title for part in parts if part.title), gettext("Tool"))
+    return gettext("Nobody named") if message.kind in {"user", "operator", "note"} else "Hermes"
 
 
 def _row(
@@ -138,6 +138,11 @@ def _row(
     )
 
 
+def _baseline(turn: Turn) -> str:
+    told = {"baseline": turn.baseline, "revision": turn.revision}
+    return gettext("baseline %(baseline)s at revision %(revision)s") % told
+
+
 def _turn(turn: Turn, number: int | None) -> TurnView:
     """The turn's line: what the guard said, what it took, how it ended."""
     facts: list[SafeString | str] = []
@@ -145,18 +150,18 @@ def _turn(turn: Turn, number: int | None) -> TurnView:
         facts.append(cells.tokens(turn))
     percent = cells.cached_percent(turn.input_tokens, turn.cached_tokens)
     if percent is not None:
-        facts.append(cells.value(f"{percent} % cached"))
+        facts.append(cells.value(gettext("%(percent)s %% cached") % {"percent": percent}))
     if turn.cost_usd is not None:
         facts.append(cells.dollars(turn.cost_usd))
     if turn.duration_ms is not None:
         facts.append(cells.milliseconds(turn.duration_ms))
     if turn.verdict != "reuse" and turn.baseline is not None and turn.revision is not None:
-        facts.append(cells.value(f"baseline {turn.baseline} at revision {turn.revision}"))
-    ran = cells.value(f"run {turn.runs}") if turn.runs else ""
+        facts.append(cells.value(_baseline(turn)))
+    ran = cells.value(gettext("run %(number)s") % {"number": turn.runs}) if turn.runs else ""
     where = [cells.owner(turn.lease_owner) if turn.lease_owner else "", ran]
     return TurnView(
         id=turn.pk,
-        title=f"Turn {number}" if number else "Turn",
+        title=gettext("Turn %(number)s") % {"number": number} if number else gettext("Turn"),
         verdict=cells.verdict(turn) if turn.verdict else "",
         ribbon=cells.ribbon(turn),
         facts=facts,

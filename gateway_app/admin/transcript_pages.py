@@ -19,6 +19,7 @@ from gateway_app.api.answers import ExportResponse
 from gateway_app.content_policy import TRUSTED_TYPES_POLICY
 from gateway_app.selectors.board import read_baselines
 from gateway_app.selectors.exports import FORMS, export_session
+from sessions_app.admin import activity
 from sessions_app.models import Session
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _context(owner: "TranscriptAdmin", request: HttpRequest, session: Session) -
     warm = read_baselines(session.pk)
     facts = read_facts(
         session,
-        owner.shown_state(session),
+        activity(session),
         warm,
         link_agent=request.user.has_perm("gateway_app.view_agent"),
     )

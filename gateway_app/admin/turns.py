@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from gateway_app.admin import cells, words
 from gateway_app.admin.parts import load_parts, plain_text
@@ -38,37 +39,37 @@ def _sources(known: dict[str, words.Word]) -> dict[str, str]:
 
 
 class StateFilter(_WordFilter):
-    title = "state"
+    title = _("state")
     parameter_name = "state"
     known = _sources(words.TURN_STATES)
 
 
 class VerdictFilter(_WordFilter):
-    title = "verdict"
+    title = _("verdict")
     parameter_name = "verdict"
     known = _sources(words.VERDICTS)
 
 
 class WorstVerdictFilter(_WordFilter):
-    title = "worst later verdict"
+    title = _("worst later verdict")
     parameter_name = "worst_verdict"
     known = _sources(words.VERDICTS)
 
 
 class ReasonFilter(_WordFilter):
-    title = "reason"
+    title = _("reason")
     parameter_name = "reason"
     known = words.REASONS
 
 
 class ErrorFilter(_WordFilter):
-    title = "error"
+    title = _("error")
     parameter_name = "error_code"
     known = words.ERRORS
 
 
 class ModelFilter(RecentValuesFilter):
-    title = "model"
+    title = _("model")
     parameter_name = "model"
 
 
@@ -91,14 +92,14 @@ class TurnAdmin(KeysetAdmin[Turn]):
     list_select_related = ("session", "author")
     date_hierarchy = "created_at"
     search_fields = ("author__username", "session__title")
-    search_help_text = "Search titles and authors, or give the id of a turn or a session."
+    search_help_text = _("Search titles and authors, or give the id of a turn or a session.")
     fieldsets = (
         (
             None,
             {"fields": ("id", "state_cell", "session_cell", "content_cell", "when_busy")},
         ),
         (
-            "Coherence guard",
+            _("Coherence guard"),
             {
                 "fields": (
                     "verdict_cell", "baseline", "revision", "sent_revision", "sent_rows",
@@ -107,7 +108,7 @@ class TurnAdmin(KeysetAdmin[Turn]):
             },
         ),
         (
-            "Model",
+            _("Model"),
             {
                 "fields": (
                     "model", "fallback_from", "finish", "cached_cell", "input_tokens",
@@ -116,9 +117,9 @@ class TurnAdmin(KeysetAdmin[Turn]):
                 )
             },
         ),
-        ("Failure", {"fields": ("error_code", "error_message")}),
+        (_("Failure"), {"fields": ("error_code", "error_message")}),
         (
-            "Run",
+            _("Run"),
             {
                 "fields": (
                     "block", "generation", "runs", "lease_owner", "retry_of", "priority",
@@ -152,55 +153,59 @@ class TurnAdmin(KeysetAdmin[Turn]):
     def id_lookup(self, value: UUID) -> Q:
         return Q(pk=value) | Q(session_id=value)
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state_cell(self, turn: Turn) -> SafeString:
         return cells.turn_state(turn)
 
-    @admin.display(description="session, author")
+    @admin.display(description=_("session, author"))
     def session_cell(self, turn: Turn) -> SafeString:
-        title = cells.link(transcript_url(turn.session_id), turn.session.title or "Untitled")
+        title = cells.link(
+            transcript_url(turn.session_id), turn.session.title or gettext("Untitled")
+        )
         return cells.two_lines(title, turn.author and cells.value(turn.author.get_username()))
 
-    @admin.display(description="session, author")
+    @admin.display(description=_("session, author"))
     def untitled_cell(self, turn: Turn) -> SafeString:
         author = turn.author and cells.value(turn.author.get_username())
         return cells.two_lines(cells.code(str(turn.session_id)), author)
 
-    @admin.display(description="message")
+    @admin.display(description=_("message"))
     def content_cell(self, turn: Turn) -> SafeString:
         stored = Turn.objects.filter(pk=turn.pk).values_list(Cast("content", TextField()))
         text = plain_text(load_parts(stored.get()[0] or "[]"))
         return format_html('<div class="h-text" dir="auto">{}</div>', text)
 
-    @admin.display(description="verdict")
+    @admin.display(description=_("verdict"))
     def verdict_cell(self, turn: Turn) -> SafeString | str:
         return cells.verdict(turn)
 
-    @admin.display(description="cached")
+    @admin.display(description=_("cached"))
     def cached_cell(self, turn: Turn) -> SafeString | str:
         return cells.cached_share(turn)
 
-    @admin.display(description="first token")
+    @admin.display(description=_("first token"))
     def time(self, turn: Turn) -> SafeString:
         whole = "" if turn.duration_ms is None else self.whole_turn(turn)
-        return cells.two_lines(self.first_token(turn), whole and format_html("{} in all", whole))
+        return cells.two_lines(
+            self.first_token(turn), whole and format_html(gettext("{} in all"), whole)
+        )
 
-    @admin.display(description="first token")
+    @admin.display(description=_("first token"))
     def first_token(self, turn: Turn) -> SafeString | str:
         return cells.milliseconds(turn.ttft_ms)
 
-    @admin.display(description="whole turn")
+    @admin.display(description=_("whole turn"))
     def whole_turn(self, turn: Turn) -> SafeString | str:
         return cells.milliseconds(turn.duration_ms)
 
-    @admin.display(description="cost")
+    @admin.display(description=_("cost"))
     def cost(self, turn: Turn) -> SafeString | str:
         return cells.dollars(turn.cost_usd)
 
-    @admin.display(description="tokens, cost")
+    @admin.display(description=_("tokens, cost"))
     def tokens_cell(self, turn: Turn) -> SafeString | str:
         return cells.two_lines(cells.tokens(turn), turn.cost_usd is not None and self.cost(turn))
 
-    @admin.display(description="created")
+    @admin.display(description=_("created"))
     def created(self, turn: Turn) -> SafeString | str:
-        return cells.moment(turn.created_at, after="")
+        return cells.moment(turn.created_at, ago=False)

@@ -54,21 +54,21 @@ TURN_STATES: Final = {
 }
 
 SESSION_STATES: Final = {
-    "Running": Word(_("Running"), "dot", "live"),
-    "Idle": Word(_("Idle"), "check"),
-    "Ended": Word(_("Ended"), "archive"),
-    "Deleted": Word(_("Deleted"), "ban", "danger"),
+    "running": Word(_("Running"), "dot", "live"),
+    "idle": Word(_("Idle"), "check"),
+    "ended": Word(_("Ended"), "archive"),
+    "deleted": Word(_("Deleted"), "ban", "danger"),
 }
 
 SESSION_FILTERS: Final = {
-    "Running": "running",
-    "Waiting for approval": "waiting",
-    "Failed": "failed",
-    "Idle": "idle",
-    "Ended": "ended",
-    "Deleted": "deleted",
+    "running": _("Running"),
+    "waiting": _("Waiting for approval"),
+    "failed": _("Failed"),
+    "idle": _("Idle"),
+    "ended": _("Ended"),
+    "deleted": _("Deleted"),
 }
-"""What the list of sessions can be narrowed to, and how its address says so."""
+"""What the list of sessions can be narrowed to, as its address says it."""
 
 ERRORS: Final = {
     "model_unavailable": _("model not reachable"),
