@@ -1,10 +1,11 @@
 """A browser, the product it visits, and the model behind it: all real, all of our own."""
 
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Cookie, expect, sync_playwright
 
 from tests.browser.chat_page import PATIENCE_MS, ChatPage
 from tests.browser.served import PASSWORD, Served
@@ -61,6 +62,21 @@ def log_in(context: BrowserContext, base_url: str) -> None:
     page.close()
 
 
+def stay_logged_in(context: BrowserContext, base_url: str, cookies: list[Cookie]) -> None:
+    """As `log_in`, by the cookies of the last login if they are good here; they are, after it."""
+    context.add_cookies(cookies)
+    if context.request.get(f"{base_url}/", max_redirects=0).status != HTTPStatus.OK:
+        context.clear_cookies()
+        log_in(context, base_url)
+        cookies[:] = context.cookies()
+
+
+@pytest.fixture(scope="session")
+def last_login() -> list[Cookie]:
+    """The cookies of the last login, at whichever server: a cookie knows no port."""
+    return []
+
+
 @pytest.fixture
 def violations() -> Iterator[list[str]]:
     """Every breach of a content policy in this test's pages and frames; none may be left."""
@@ -70,7 +86,9 @@ def violations() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def visit(chromium: Browser, violations: list[str]) -> Iterator[Callable[..., NewPage]]:
+def visit(
+    chromium: Browser, violations: list[str], last_login: list[Cookie]
+) -> Iterator[Callable[..., NewPage]]:
     """`visit(base_url, **context options)` logs in; what it returns opens tabs of that browser.
 
     At the end no tab may have complained: no script error, no breach of the content policy.
@@ -82,7 +100,7 @@ def visit(chromium: Browser, violations: list[str]) -> Iterator[Callable[..., Ne
         context = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
         contexts.append(context)
         watch_violations(context, violations)
-        log_in(context, base_url)
+        stay_logged_in(context, base_url, last_login)
 
         def new_page() -> ChatPage:
             tabs.append(ChatPage(context.new_page(), base_url))
