@@ -72,6 +72,7 @@ def test_it_runs_two_conversations_at_once_and_mixes_nothing(
     assert chat.texts() == [("user", "Ask the first"), ("answer", "First answer.")]
     two.release()
     chat.page.go_back()
+    expect(chat.bubbles).to_have_text("Ask the second")
     expect(chat.footers).to_have_count(1)
     assert chat.texts() == [("user", "Ask the second"), ("answer", "Second answer.")]
 
