@@ -21,7 +21,7 @@ def current_time(
         zone = ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
         raise ToolError(f"There is no time zone {timezone!r}.") from exc
-    return datetime.now(zone).strftime("%A, %Y-%m-%d %H:%M:%S %Z (UTC%z)")
+    return datetime.now(zone).strftime("%A, %Y-%m-%d %H:%M %Z")
 
 
 @tool

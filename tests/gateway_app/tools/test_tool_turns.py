@@ -214,7 +214,7 @@ async def test_it_tells_the_time(gateway: GatewayHost, model: FakeModelServer, o
     async with SocketClient(owner) as client:
         session_id = await say(client)
     answer, refused = results(await rows_of(session_id))
-    assert "(UTC+0" in answer[2]
+    assert answer[2].endswith(("CET", "CEST"))
     assert refused[1:] == (True, "There is no time zone '../secret'.")
 
 

@@ -25,11 +25,12 @@ export class AnswerView {
   update(item) {
     const { heading, reasoning, reasoningWords, finish, finishText } = this.#parts;
     setText(heading, assistantWords(item.createdAt && clockTime(item.createdAt)));
-    this.element.classList.toggle("live", item.live);
+    const writing = item.live && item.calls.length === 0;
+    this.element.classList.toggle("live", writing);
     reasoning.hidden = !item.reasoning;
     setText(reasoningWords, thoughtWords(item));
     this.#reasoning.update(item.reasoning);
-    this.#prose.update(item.text, item.live);
+    this.#prose.update(item.text, writing);
     this.#prose.element.hidden = !item.text;
     this.#drawCalls(item);
     const words = finishWords(item.finish);
