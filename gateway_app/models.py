@@ -149,6 +149,12 @@ class Turn(models.Model):
     sent_rows = models.IntegerField(_("sent rows"), null=True)
     sent_digest = models.CharField(_("sent digest"), max_length=64, blank=True, db_default="")
     sent_signature = models.CharField(_("sent signature"), max_length=64, blank=True, db_default="")
+    step_sent = models.TextField(
+        blank=True,
+        db_default="",
+        default="",
+        help_text=_("while tools run: the message that called them, and its sent parts"),
+    )
     # the outcome
     model = models.CharField(_("model"), max_length=128, blank=True, db_default="")
     fallback_from = models.CharField(

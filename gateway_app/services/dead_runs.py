@@ -127,6 +127,7 @@ def closing_rows(turn: Turn, dead: DeadRun, *, stopped: bool, again: bool) -> li
                 kind="assistant",
                 id=dead.message_id,
                 parts=dump_json(_parts(dead)),
+                sent_parts=_sent_parts(turn, dead),
                 state="superseded" if again and not dead.calls else "active",
                 finish="tool_calls" if again and dead.calls else finish,
             )
@@ -142,6 +143,12 @@ def notice(sentence: Sentence, finish: str, **where: Any) -> NewMessage:
     return NewMessage(
         kind="notice", parts=dump_json([notice_part(sentence)]), finish=finish, **where
     )
+
+
+def _sent_parts(turn: Turn, dead: DeadRun) -> str | None:
+    """What the run kept of the message that made the calls."""
+    message_id, _, sent = turn.step_sent.partition(" ")
+    return sent if dead.calls and message_id == str(dead.message_id) else None
 
 
 def _parts(dead: DeadRun) -> list[dict[str, Any]]:

@@ -239,7 +239,7 @@ def _take_over(orphan: Orphan, lease_owner: str, again: bool, count: int) -> int
 def _update_turn(turn: Turn, *, stopped: bool, again: bool, generation: int, owner: str) -> None:
     turns = Turn.objects.filter(pk=turn.pk)
     if again:
-        turns.update(generation=generation, runs=turn.runs + 1, lease_owner=owner)
+        turns.update(generation=generation, runs=turn.runs + 1, lease_owner=owner, step_sent="")
         return
     turn.state = turn.finish = "stopped" if stopped else "interrupted"
     turn.error_code, turn.error_message = ("", "") if stopped else ("interrupted", str(LOST))
@@ -247,6 +247,7 @@ def _update_turn(turn: Turn, *, stopped: bool, again: bool, generation: int, own
         state=turn.state,
         finish=turn.finish,
         finished_at=Now(),
+        step_sent="",
         error_code=turn.error_code,
         error_message=turn.error_message,
     )

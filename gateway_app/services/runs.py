@@ -52,6 +52,7 @@ class TurnRecord:
     cost_usd: Any = None
     ttft_ms: int | None = None
     duration_ms: int | None = None
+    step_sent: str | None = None
     sent: SentRecord | None = None
 
     def columns(self) -> dict[str, Any]:
@@ -218,6 +219,19 @@ def has_ended(run: RunLease, record: TurnRecord) -> bool:
         finished_at__isnull=False,
         duration_ms=record.duration_ms,
     ).exists()
+
+
+def keep_sent(*, run: RunLease, message_id: UUID, sent: str) -> None:
+    """What the provider wants back of a message whose tools are about to run is durable, for
+    whoever has to commit the step in the run's place. Raises RunFenced.
+    """
+    kept = db.execute(
+        f"UPDATE {_TURN} SET step_sent = %s WHERE id = %s AND generation = %s"
+        " AND finished_at IS NULL",
+        [f"{message_id} {sent}", db.db_uuid(run.turn_id), run.generation],
+    )
+    if not kept:
+        raise RunFenced(say("This run no longer holds the turn."))
 
 
 def read_sent(session_id: UUID) -> SentRecord | None:

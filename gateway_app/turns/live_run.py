@@ -167,6 +167,8 @@ class LiveRun:
     async def call_tools(self, draft: Draft) -> None:
         assert self.profile is not None
         self.log.add(*self.close_items())
+        if draft.sent is not None:
+            self.record.step_sent = ""  # once the step's rows are written
         step = ToolStep(self.run, draft, self.log, self._lanes, self._tools)
         await step.call(self.profile.prompt.tools)
 

@@ -10,6 +10,7 @@ from gateway_app.agent import Draft, ToolCall, ToolResult
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_log import RunLog
 from gateway_app.selectors.people import active_user
+from gateway_app.services.runs import keep_sent
 from gateway_app.services.starting import RunLease
 from gateway_app.services.tool_rows import result_event, result_row
 from gateway_app.tools.base import Tool, ToolContext
@@ -54,6 +55,10 @@ class ToolStep:
             else:
                 wanted.append((call, tool))
         if wanted:
+            if sent := sent_parts(draft):
+                await self._lanes.write(
+                    keep_sent, run=self._run, message_id=draft.message_id, sent=sent
+                )
             await self._log.landed()
             await self._call_all(wanted)
 
@@ -100,7 +105,12 @@ def step_rows(draft: Draft, finish: str | None) -> list[NewMessage]:
         kind="assistant",
         id=draft.message_id,
         parts=dump_json(draft.parts()),
-        sent_parts=None if draft.sent is None else dump_json(draft.sent),
+        sent_parts=sent_parts(draft),
         finish=finish,
     )
     return [answer, *(result_row(result) for result in draft.results.values())]
+
+
+def sent_parts(draft: Draft) -> str | None:
+    """What the provider wants back of the answer, where that is more than its parts."""
+    return None if draft.sent is None else dump_json(draft.sent)

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
+from gateway_app.models import Turn
 from gateway_app.services.dead_runs import UNKNOWN
 from gateway_app.turns.tool_step import STOPPED
 from sessions_app.models import Session
@@ -145,7 +146,7 @@ async def test_it_gives_a_turn_up_whose_tools_crash_again_and_again(
             await crash(gateway, sent["sessionId"])
         error = await client.finished(sent["turnId"])
         await verified(client, sent["sessionId"])
-    assert error["metadata"]["hermes"] == {"retrying": False}
+    assert error["metadata"]["hermes"]["retrying"] is False
     rows = await rows_of(sent["sessionId"])
     assert [(kind, finish) for kind, finish, _ in rows] == [
         ("user", None),
@@ -154,6 +155,39 @@ async def test_it_gives_a_turn_up_whose_tools_crash_again_and_again(
         ("assistant", "interrupted"), ("tool", None), ("notice", "interrupted"),
     ]  # fmt: skip
     assert {error for _, error, _ in results(rows)} == {"unknown"}
+
+
+class TestAnthropic:
+    """With a provider that wants its signed reasoning back."""
+
+    @pytest.fixture
+    def config(self, config: GatewayConfig, model: FakeModelServer) -> GatewayConfig:
+        return replace(
+            config,
+            default_model="anthropic:claude-sonnet-5-5",
+            anthropic_api_key="sk-ant-test",
+            anthropic_base_url=model.url,
+        )
+
+    @pytest.mark.parametrize("end", ["stop", "crash"])
+    async def test_it_keeps_what_the_provider_wants_back(
+        self, gateway: GatewayHost, model: FakeModelServer, owner: User, end: str
+    ) -> None:
+        model.script(Script(reasoning=["Hm."], tokens=["I look."], tool_calls=[LOOK]), Script())
+        async with SocketClient(owner) as client:
+            sent = await held(client, first=LOOK, text="look")
+            if end == "crash":
+                await crash(gateway, sent["sessionId"])
+            else:
+                await client.ok("turn.stop", turnId=sent["turnId"])
+                await client.finished(sent["turnId"])
+                sent = await client.say("and now?", sent["sessionId"])
+            await client.finished(sent["turnId"])
+            await verified(client, sent["sessionId"])
+        kinds_back = [block["type"] for block in model.requests[1].messages[1]["content"]]
+        assert kinds_back == ["thinking", "text", "tool_use"]
+        assert "c2lnbmVk" not in str(client.frames)
+        assert not await Turn.objects.exclude(step_sent="").aexists()
 
 
 async def test_it_drains_while_a_tool_runs(
