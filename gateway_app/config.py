@@ -48,7 +48,7 @@ class GatewayConfig:
     lag_close_s: float = 30
     max_open_commands: int = 64
     reauthorise_s: float = 30
-    # what one person, or one address, may ask of a process
+    # what one person, or one address, may ask: of all processes that share a Redis
     commands_per_s: float = 200
     commands_burst: int = 2000
     sends_per_s: float = 50
@@ -58,6 +58,8 @@ class GatewayConfig:
     user_sockets: int = 2500
     address_sockets: int = 5000
     max_refusals: int = 100
+    limits_settle_ms: float = 250
+    limits_forget_s: float = 15
     # files of conversations
     import_bytes: int = 64 * 1024 * 1024
     import_line_bytes: int = 8 * 1024 * 1024

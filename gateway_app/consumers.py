@@ -63,7 +63,7 @@ class GatewayConsumer(AsyncConsumer):
             return
         gateway, user = host(), self.scope["user"]
         self._place = (user.pk, self.scope.get("address", ""))
-        if not gateway.limits.enter(*self._place):
+        if not await gateway.limits.enter(*self._place):
             await self.base_send({"type": "websocket.accept", "subprotocol": protocol.PROTOCOL})
             await self._close(POLICY)
             return

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Coroutine, Iterable
 from typing import Any, Final
 
+from django.conf import settings
 from django.db import DatabaseError
 
 from gateway_app import group_metrics, metrics, protocol
@@ -24,6 +25,7 @@ from gateway_app.receivers import forget_lists, register_cache, register_lists
 from gateway_app.revocation import forget_watch, register_watch
 from gateway_app.services.recovery import find_leased, release_runs
 from gateway_app.session_news import SessionNews
+from gateway_app.shared_limits import SharedLimits
 from gateway_app.socket_watch import SocketWatch
 from gateway_app.storage import StorageState
 from gateway_app.subscriptions import Hub
@@ -57,7 +59,7 @@ class GatewayHost:
         self.lease_owner = new_lease_owner()
         self.draining = False
         self.connections = OpenSockets()
-        self.limits = Limits(config)
+        self.limits = Limits(config, _shared_limits(config, self.lease_owner))
         self.lanes = DatabaseLanes(readers=config.reader_threads, postgres=config.postgres_threads)
         self._watch = SocketWatch(self.connections, self.lanes, config)
         self.news = SessionNews(self.connections, self.lanes, config)
@@ -134,6 +136,7 @@ class GatewayHost:
         self._spawn(self._watch.authorise_forever())
         self._spawn(housekeeping.run())
         self._spawn(self._presence.run())
+        self._spawn(self.limits.run())
         self._spawn(self.providers.warm())
         self._spawn(self.providers.keep_windows())
         self._spawn(metrics.watch_loop())
@@ -174,6 +177,7 @@ class GatewayHost:
         await self._watch.aclose()
         await self.log.aclose()
         await self.wakeups.aclose()
+        await self.limits.aclose()
         await self.providers.aclose()
         await self._presence.aclose()
         await asyncio.to_thread(self.lanes.close)
@@ -209,6 +213,12 @@ class GatewayHost:
                         self.hub.note(session_id, seq)
             except DatabaseError:
                 logger.warning("The poll could not reach the database")
+
+
+def _shared_limits(config: GatewayConfig, owner: str) -> SharedLimits | None:
+    """The counts that this process shares with others; None: it has nobody to share with."""
+    url = settings.ENVIRONMENT.redis_url
+    return SharedLimits(url, owner, forget_s=config.limits_forget_s) if url else None
 
 
 _host: GatewayHost | None = None

@@ -1,7 +1,8 @@
-"""How much one person, or one address, may ask of this process at a time."""
+"""How much one person, or one address, may ask at a time: of all processes that share a Redis."""
 
+import asyncio
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from ipaddress import ip_address
 from math import ceil
 from time import monotonic
@@ -10,29 +11,55 @@ from typing import Final
 from django.conf import settings
 
 from gateway_app.config import GatewayConfig
+from gateway_app.shared_limits import SharedLimits, Taken
 
 _MANY: Final = 10_000
+_BATCH: Final = 500
+"""Buckets settled in one call, so that Redis does nothing else for a few milliseconds at most."""
 
 
 class Meter:
     """So many a second for each key, and so many at once after a rest."""
 
-    def __init__(self, per_s: float, burst: int, *, clock: Callable[[], float] = monotonic) -> None:
-        self._per_s, self._burst, self._clock = per_s, burst, clock
-        self._kept: dict[Hashable, tuple[float, float]] = {}
+    def __init__(
+        self, name: str, per_s: float, burst: int, *, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._name, self._per_s, self._burst, self._clock = name, per_s, burst, clock
+        self._kept: dict[str, tuple[float, float]] = {}
+        self._taken: Counter[str] = Counter()
+        self.tells = False
+        """Whether somebody asks what was taken."""
 
-    def take(self, key: Hashable) -> int:
+    def take(self, key: str) -> int:
         """Milliseconds until `key` may have one; 0: it has one now."""
         now = self._clock()
-        left, at = self._kept.get(key, (float(self._burst), now))
-        left = min(self._burst, left + (now - at) * self._per_s)
+        left = self._left(key, now)
         if left < 1:
             self._kept[key] = (left, now)
             return ceil((1 - left) / self._per_s * 1000)
         self._kept[key] = (left - 1, now)
+        if self.tells:
+            self._taken[key] += 1
         if len(self._kept) > _MANY:
             self._forget(now)
         return 0
+
+    def taken(self) -> list[Taken]:
+        """What was taken since this was asked last."""
+        taken, self._taken = self._taken, Counter()
+        return [
+            Taken(f"{self._name}:{key}", number, self._per_s, self._burst)
+            for key, number in taken.items()
+        ]
+
+    def settle(self, key: str, left: float) -> None:
+        """Others took of it too: before what was taken since `taken`, only so much was left."""
+        now = self._clock()
+        self._kept[key] = (min(self._left(key, now), left - self._taken[key]), now)
+
+    def _left(self, key: str, now: float) -> float:
+        left, at = self._kept.get(key, (float(self._burst), now))
+        return min(self._burst, left + (now - at) * self._per_s)
 
     def _forget(self, now: float) -> None:
         """Whoever has rested long enough is like a stranger."""
@@ -41,41 +68,97 @@ class Meter:
 
 
 class Limits:
-    """The limits of one process. A loopback address is a proxy or its owner: it has none."""
+    """What people and addresses may ask. A loopback address is a proxy or its owner: it has none.
 
-    def __init__(self, config: GatewayConfig) -> None:
-        self._config = config
-        self._commands = Meter(config.commands_per_s, config.commands_burst)
-        self._sends = Meter(config.sends_per_s, config.sends_burst)
-        self._connects = Meter(config.connects_per_s, config.connects_burst)
-        self._sockets: Counter[Hashable] = Counter()
+    With `shared` it counts in all processes, with one process's count between two ticks of `run`.
+    """
+
+    def __init__(self, config: GatewayConfig, shared: SharedLimits | None = None) -> None:
+        self._config, self._shared = config, shared
+        self._commands = Meter("commands", config.commands_per_s, config.commands_burst)
+        self._sends = Meter("sends", config.sends_per_s, config.sends_burst)
+        self._connects = Meter("connects", config.connects_per_s, config.connects_burst)
+        self._meters = (self._commands, self._sends, self._connects)
+        for meter in self._meters:
+            meter.tells = shared is not None
+        self._sockets: Counter[str] = Counter()
+        self._changed: set[str] = set()
 
     def knock(self, address: str) -> bool:
         """Whether somebody from there may try to come in now."""
         return is_loopback(address) or self._connects.take(address) == 0
 
-    def enter(self, user_id: int, address: str) -> bool:
+    async def enter(self, user_id: int, address: str) -> bool:
         """One more socket of this person, from there, if there is room; `leave` gives it back."""
-        config = self._config
-        crowded = not is_loopback(address) and self._sockets[address] >= config.address_sockets
-        if crowded or self._sockets[user_id] >= config.user_sockets:
+        bounds = self._bounds(user_id, address)
+        if any(self._sockets[key] >= limit for key, limit in bounds.items()):
             return False
-        self._sockets.update([user_id, address])
-        return True
+        self._sockets.update(bounds.keys())
+        if self._shared is None:
+            return True
+        self._changed |= bounds.keys()
+        counts = {key: (self._sockets[key], limit) for key, limit in bounds.items()}
+        entered = False
+        try:
+            entered = await self._shared.enter(counts) is not False
+        finally:
+            if not entered:
+                self.leave(user_id, address)
+        return entered
 
     def leave(self, user_id: int, address: str) -> None:
-        self._sockets.subtract([user_id, address])
-        for key in (user_id, address):
+        for key in self._bounds(user_id, address):
+            self._sockets[key] -= 1
             if self._sockets[key] <= 0:
                 del self._sockets[key]
+            if self._shared is not None:
+                self._changed.add(key)
 
     def command(self, user_id: int, *, sends: bool) -> int:
         """Milliseconds until this person may give a command, or one that starts a turn; 0: now."""
-        return self._commands.take(user_id) or (self.start(user_id) if sends else 0)
+        return self._commands.take(str(user_id)) or (self.start(user_id) if sends else 0)
 
     def start(self, user_id: int) -> int:
         """Milliseconds until this person may make a session or a turn; 0: now."""
-        return self._sends.take(user_id)
+        return self._sends.take(str(user_id))
+
+    async def run(self) -> None:
+        """Tells other processes for ever, and hears of them; without Redis there is nobody."""
+        if self._shared is None:
+            return
+        lived_at = 0.0
+        while True:
+            await asyncio.sleep(self._config.limits_settle_ms / 1000)
+            await self.settle()
+            if monotonic() - lived_at > self._config.limits_forget_s / 3:
+                lived_at = monotonic()
+                if not await self._shared.live(len(self._sockets)):
+                    await self._shared.tell(self._sockets, anew=True)
+
+    async def settle(self) -> None:
+        """One tick: what was taken here is known to all, and what is left of it here."""
+        if self._shared is None:
+            return
+        for meter in self._meters:
+            taken = meter.taken()
+            for start in range(0, len(taken), _BATCH):
+                batch = taken[start : start + _BATCH]
+                for one, left in zip(batch, await self._shared.settle(batch) or (), strict=False):
+                    meter.settle(one.key.partition(":")[2], left)
+        changed, self._changed = self._changed, set()
+        if changed and not await self._shared.tell({key: self._sockets[key] for key in changed}):
+            self._changed |= changed
+
+    async def aclose(self) -> None:
+        if self._shared is not None:
+            await self._shared.aclose()
+
+    def _bounds(self, user_id: int, address: str) -> dict[str, int]:
+        """Of whom a socket is one more, and how many they may have."""
+        bounds = {f"user:{user_id}": self._config.user_sockets}
+        if not is_loopback(address):
+            bounds[f"address:{address}"] = self._config.address_sockets
+        return bounds
 
 
 def client_address(peer: str, forwarded: str | None) -> str:

@@ -15,7 +15,7 @@ AFAR = "192.0.2.7"
 
 def test_it_meters_each_key_by_its_rate_after_its_burst() -> None:
     now = [0.0]
-    meter = Meter(2, 3, clock=lambda: now[0])
+    meter = Meter("m", 2, 3, clock=lambda: now[0])
     assert [meter.take("a") for _ in range(4)] == [0, 0, 0, 500]
     assert meter.take("b") == 0
     now[0] += 0.5
@@ -26,23 +26,21 @@ def test_it_meters_each_key_by_its_rate_after_its_burst() -> None:
 
 def test_it_forgets_whoever_rested() -> None:
     now = [0.0]
-    meter = Meter(1, 1, clock=lambda: now[0])
+    meter = Meter("m", 1, 1, clock=lambda: now[0])
     for key in range(10_000):
-        meter.take(key)
+        meter.take(str(key))
     now[0] += 2
     meter.take("new")
     assert len(meter._kept) == 1
 
 
-def test_it_limits_addresses_but_not_loopback() -> None:
+async def test_it_limits_addresses_but_not_loopback() -> None:
     limits = Limits(replace(GatewayConfig(), connects_burst=2, address_sockets=2))
     assert [limits.knock(AFAR) for _ in range(3)] == [True, True, False]
     assert all(limits.knock(one) for one in ("127.0.0.1", "::1", "") for _ in range(9))
-    assert [limits.enter(1, AFAR), limits.enter(2, AFAR), limits.enter(3, AFAR)] == [
-        True, True, False,
-    ]  # fmt: skip
+    assert [await limits.enter(user, AFAR) for user in (1, 2, 3)] == [True, True, False]
     limits.leave(1, AFAR)
-    assert limits.enter(3, AFAR)
+    assert await limits.enter(3, AFAR)
 
 
 @pytest.mark.django_db(transaction=True)

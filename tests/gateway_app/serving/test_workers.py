@@ -1,14 +1,17 @@
 """Several processes over Redis: workers on one port, and processes that only run turns."""
 
+import json
 import os
 import signal
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets import WebSocketException
 
 from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.gateway_app.serving.conftest import PATIENCE_S, Served, Site, Tab
@@ -165,6 +168,32 @@ def test_it_closes_sockets_of_a_token_that_a_command_revokes(
         began = time.monotonic()
         assert tab.close_code() == 4001
         assert time.monotonic() - began < 5, "long before the next look from time to time"
+    assert served.end() == 0
+
+
+def test_it_bounds_a_persons_sockets_over_all_workers_also_when_one_dies(
+    site: Site, model: FakeModelServer
+) -> None:
+    few = json.dumps({"user_sockets": 4, "limits_forget_s": 3})
+    env = shared(model, DJANGO_SETTINGS_MODULE="tests.configured", HERMES_TEST_CONFIG=few)
+    served = site.start("--workers", "2", **env).ready()
+    bearer = f"Bearer {site.token()}"
+
+    def enters(open_tabs: ExitStack) -> bool:
+        try:
+            tab = open_tabs.enter_context(Tab(served, Authorization=bearer))
+            return bool(tab.ask("hello", protocol="hermes.v1")["ok"])
+        except (WebSocketException, OSError):
+            return False
+
+    with ExitStack() as tabs, ExitStack() as later:
+        until(lambda: enters(tabs))
+        assert [enters(tabs) for _ in range(6)] == [True] * 3 + [False] * 3
+        for pid in workers_of(served):
+            os.kill(pid, signal.SIGKILL)
+        for _ in range(4):
+            until(lambda: enters(later))
+        assert not enters(later)
     assert served.end() == 0
 
 
