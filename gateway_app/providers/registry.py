@@ -16,7 +16,6 @@ from gateway_app.providers.cost import cost_usd
 from gateway_app.providers.failures import Wording
 from gateway_app.providers.listed import ListedModels
 from gateway_app.providers.model_facts import ModelFacts, model_facts
-from gateway_app.providers.openai import OpenAIProvider
 from sessions_app.sentences import say
 
 logger: Final = logging.getLogger(__name__)
@@ -171,6 +170,9 @@ class Providers:
     def _make_openai(self) -> Provider:
         key, base_url = self._config.openai_api_key, self._config.openai_base_url
         _check_access("openai", key, base_url)
+        # here, not above: an SDK takes half a second and 40 MB, which nobody else should pay
+        from gateway_app.providers.openai import OpenAIProvider
+
         wording = Wording(mend_address=_NETWORK)
         if base_url:
             path = say("Check OPENAI_BASE_URL: most servers want its /v1.")
@@ -183,7 +185,6 @@ class Providers:
     def _make_anthropic(self) -> Provider:
         key, base_url = self._config.anthropic_api_key, self._config.anthropic_base_url
         _check_access("anthropic", key, base_url)
-        # here, not above: the SDK takes a second and 40 MB, which nobody else should pay
         from gateway_app.providers.anthropic import WORDING, AnthropicProvider
 
         wording = replace(WORDING, mend_address=_NETWORK)

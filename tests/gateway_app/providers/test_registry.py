@@ -1,8 +1,11 @@
 """Names of models to providers, by configuration."""
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +16,7 @@ from gateway_app.providers.registry import Providers
 from tests.fake_model_server import FakeModelServer
 from tests.gateway_app.providers.asking import a_request
 from tests.gateway_app.providers.conftest import KEY
+from tests.gateway_app.serving.conftest import ROOT, environment
 
 MakeProviders = Callable[..., Providers]
 
@@ -28,6 +32,23 @@ async def make_providers() -> AsyncIterator[MakeProviders]:
     yield make
     for providers in made:
         await providers.aclose()
+
+
+LOADED = """
+import sys, django
+django.setup()
+import gateway_app.host
+print(sorted({"openai", "anthropic"} & set(sys.modules)))
+"""
+
+
+def test_it_loads_no_vendors_package_before_a_provider_is_made(tmp_path: Path) -> None:
+    """A command that asks no model need not wait for it."""
+    loaded = subprocess.check_output(
+        [sys.executable, "-c", LOADED], cwd=ROOT, text=True,
+        env=environment(tmp_path, DJANGO_SETTINGS_MODULE="hermes_site.settings"),
+    )  # fmt: skip
+    assert loaded == "[]\n"
 
 
 async def test_it_makes_a_provider_once(make_providers: MakeProviders) -> None:
