@@ -14,7 +14,7 @@ SHOWN_CHARACTERS: Final = 50_000
 LINE_CHARACTERS: Final = 100
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
-Shape = Literal["text", "reasoning", "call", "result", "failed", "facts", "raw"]
+Shape = Literal["text", "reasoning", "call", "result", "failed", "unknown", "facts", "raw"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,10 @@ def _view(part: Any, tool_names: Mapping[str, str]) -> PartView:
         case "tool_call" if "name" in part:
             return _shown("call", _as_text(part.get("arguments", "")), _as_text(part["name"]))
         case "tool_result" if "content" in part:
-            shape: Shape = "failed" if part.get("error") else "result"
             name = tool_names.get(str(part.get("callId")), "")
+            if part.get("error") == "unknown":
+                return _shown("unknown", _as_text(part["content"]), name)
+            shape: Shape = "failed" if part.get("error") else "result"
             error = part["error"] if isinstance(part.get("error"), str) else ""
             text = "\n".join(filter(None, (error, _as_text(part["content"]))))
             return _shown(shape, text, name)

@@ -14,11 +14,11 @@ from gateway_app import housekeeping
 from gateway_app.config import GatewayConfig
 from gateway_app.event_store import fold_run
 from gateway_app.host import GatewayHost
-from gateway_app.models import Event, Turn
+from gateway_app.models import AgentVersion, Event, Turn
 from gateway_app.turns.heartbeat import Heartbeat
 from sessions_app.models import BLOCK, Message, Session
 from tests.factories import SessionFactory
-from tests.fake_model_server import FakeModelServer, Gate, Script
+from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
 from tests.http_client import HttpClient
 from tests.socket_client import SocketClient
 from tests.statements import (
@@ -38,6 +38,7 @@ on_sqlite = pytest.mark.skipif(
 
 PLAIN_TURN = 10
 FIRST_TURN = 16
+TOOL_STEP = 6
 WRITE_TRANSACTIONS = 2
 FLUSH = 3
 """Statements of one flush: PostgreSQL locks what is free first."""
@@ -130,6 +131,25 @@ async def test_it_keeps_a_first_turn_at_its_statements(
         turn = await record_turn(client, gateway, session_id)
     assert len(turn.others) <= FIRST_TURN, shape(turn.others)
     assert turn.write_transactions <= WRITE_TRANSACTIONS
+
+
+async def test_it_keeps_a_step_of_tools_at_its_statements(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    """However many calls: who asked is read once, the step is one transaction, the log waits."""
+    await sync_to_async(AgentVersion.objects.update)(tools="look")
+    found = []
+    async with SocketClient(owner) as client:
+        session_id = (await client.say("hello"))["sessionId"]
+        assert await gateway.runner.wait_idle(60)
+        for calls in (1, 8):
+            made = [ToolCall(f"{calls}-{number}", "look") for number in range(calls)]
+            model.script(Script(tokens=[], tool_calls=made))
+            found.append(await record_turn(client, gateway, session_id))
+    for turn in found:
+        assert len(turn.others) <= PLAIN_TURN + TOOL_STEP, shape(turn.others)
+        assert turn.write_transactions <= WRITE_TRANSACTIONS + 1
+    assert len(found[0].others) == len(found[1].others)
 
 
 async def test_it_writes_no_statement_a_token(

@@ -1,6 +1,25 @@
 """Every mutant, in the order of the table."""
 
-from tests.mutants import cache, clock, concurrency, models, regression, sent, writes
+from tests.mutants import (
+    cache,
+    clock,
+    concurrency,
+    models,
+    regression,
+    sent,
+    tools,
+    writes,
+)
 from tests.mutants.catalogue import CATALOGUE
 
-__all__ = ["CATALOGUE", "cache", "clock", "concurrency", "models", "regression", "sent", "writes"]
+__all__ = [
+    "CATALOGUE",
+    "cache",
+    "clock",
+    "concurrency",
+    "models",
+    "regression",
+    "sent",
+    "tools",
+    "writes",
+]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from gateway_app.providers.http import HTTPProvider
-from gateway_app.turns import ending, fallback
+from gateway_app.turns import fallback, tool_step
 from gateway_app.turns.live_run import LiveRun
 from gateway_app.turns.runner import TurnRunner
 from tests.mutants.catalogue import mutant, patch
@@ -56,7 +56,7 @@ def _() -> None:
     proof=ANTHROPIC + "it_sends_signed_reasoning_back_as_it_came",
 )
 def _() -> None:
-    patch(ending, "_sent_parts", lambda real: lambda draft, end: None)
+    patch(tool_step, "sent_parts", lambda real: lambda draft: None)
 
 
 @mutant(

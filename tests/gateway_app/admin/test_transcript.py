@@ -72,10 +72,13 @@ def test_it_shows_a_tool_call_with_its_result_under_the_tools_name(ops_client, s
     MessageFactory(session=session, kind="assistant", parts=[thought, call])
     MessageFactory(session=session, kind="tool", parts=[result])
     MessageFactory(session=session, kind="tool", parts=[failed])
+    unknown = failed | {"content": "It may have run.", "error": "unknown"}
+    MessageFactory(session=session, kind="tool", parts=[unknown])
     page = page_of(ops_client.get(url_of(session)))
-    assert page.text.count("order_lookup") == 3
-    for shown in ('{"order":2291}', "delivered", "The tool failed", "no such order", "Look it up."):
-        assert shown in page.text
+    assert page.text.count("order_lookup") == 4
+    shown = ('{"order":2291}', "delivered", "The tool failed", "no such order", "Look it up.")
+    for text in (*shown, "Outcome unknown", "It may have run."):
+        assert text in page.text
 
 
 def test_it_shows_what_the_model_was_sent_where_it_differs(ops_client, session):
