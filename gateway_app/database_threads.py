@@ -9,7 +9,6 @@ meanwhile. Cancelling an awaited job does not stop it: it commits.
 import asyncio
 import functools
 import logging
-import sqlite3
 import threading
 import time
 from collections import deque
@@ -25,13 +24,8 @@ R = TypeVar("R")
 
 logger = logging.getLogger(__name__)
 
-_LOCK_PATIENCE_S: Final = 60
-_BUSY_MS: Final = 50
-"""SQLite waits for a lock with the connection's mutex held. A cursor of that connection which the
-garbage collector finds meanwhile, on whatever thread, waits for the mutex with the interpreter's
-lock held: the whole process would stand still for as long. So the writer waits outside of it."""
-_PAUSE_S: Final = 0.01
-_TELL_S: Final = 5
+_WRITER_PATIENCE_S: Final = 60
+"""For SQLite's lock, whoever holds it. Nobody looks at an empty page meanwhile, as with a view."""
 _Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
 
 
@@ -125,10 +119,10 @@ class DatabaseLanes:
         db.own_thread(alias)
         writes = self._sqlite and alias == "default"
         if writes:
-            with connection.cursor() as cursor:
-                cursor.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
-                if checkpointed:
-                    cursor.execute("PRAGMA wal_autocheckpoint=0")
+            connection.ensure_connection()
+            connection.connection.patience_s = _WRITER_PATIENCE_S
+            if checkpointed:
+                db.execute("PRAGMA wal_autocheckpoint=0")
         attempt = self._attempt_write if writes else self._attempt
         try:
             while (job := queue.get()) is not None:
@@ -153,27 +147,17 @@ class DatabaseLanes:
             self._writing_since = None
 
     def _attempt(self, call: Callable[[], R]) -> R:
-        """Waits for SQLite's lock, whoever holds it; drops a broken connection."""
-        began, told = time.monotonic(), False
-        while True:
-            try:
-                return call()
-            except OperationalError as exc:
-                if not self._sqlite:
-                    close_old_connections()
-                    db.connection().close_if_unusable_or_obsolete()
-                    raise
-                busy = getattr(exc.__cause__, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-                waited = time.monotonic() - began
-                if not busy or waited > _LOCK_PATIENCE_S:
-                    raise
-                if waited > _TELL_S and not told:
-                    told = True
-                    logger.warning("Waiting for the SQLite lock")
-                self._closing.wait(_PAUSE_S)
-            except InterfaceError as exc:  # Django does not count it to DatabaseError
-                db.connection().close()
-                raise OperationalError("The connection to the database was lost.") from exc
+        """Drops a broken connection."""
+        try:
+            return call()
+        except OperationalError:
+            if not self._sqlite:
+                close_old_connections()
+                db.connection().close_if_unusable_or_obsolete()
+            raise
+        except InterfaceError as exc:  # Django does not count it to DatabaseError
+            db.connection().close()
+            raise OperationalError("The connection to the database was lost.") from exc
 
     def _finish(self, future: "asyncio.Future[Any]", result: Any, error: Any) -> None:
         with self._lock:

@@ -86,7 +86,7 @@ def sqlite_databases(path: str) -> DatabaseSettings:
 
     def settings(options: dict[str, object]) -> dict[str, object]:
         return {
-            "ENGINE": "django.db.backends.sqlite3",
+            "ENGINE": "sessions_app.sqlite",
             "NAME": path,
             "OPTIONS": {"timeout": 20, **options},
         }

@@ -11,7 +11,7 @@ SECRET_KEY = "tests-only"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", "testserver"]
 
-if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+if DATABASES["default"]["ENGINE"].endswith("sqlite"):
     _folder = Path(tempfile.mkdtemp(prefix="hermes-tests-"))
     for _settings in DATABASES.values():
         _settings["NAME"] = str(_folder / "hermes.sqlite3")

@@ -2,11 +2,8 @@
 
 import asyncio
 import gc
-import sqlite3
 import threading
-import time
 from collections.abc import AsyncIterator
-from contextlib import closing
 
 import pytest
 from django.db import DatabaseError, connection
@@ -14,6 +11,7 @@ from django.db import DatabaseError, connection
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.models import JobLease
 from sessions_app import database as db
+from tests.sqlite_lock import Rings, held_elsewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -86,31 +84,18 @@ async def test_it_goes_on_collecting_garbage_while_the_writer_waits_for_a_lock(
     if connection.vendor != "sqlite":
         return  # no connection of PostgreSQL shares a mutex with its cursors
 
-    rings: list[list[object]] = []
-
-    def make_rings() -> None:
-        for _ in range(5):
-            cursor = db.connection().cursor()
-            cursor.execute("SELECT 1")
-            rings.append([cursor])
-            rings[-1].append(rings[-1])
-
-    await lanes.write(make_rings)
+    rings, asked = Rings(), threading.Event()
+    await lanes.write(lambda: rings.make(db.connection(), lambda _: asked.set()))
     gc.disable()
     try:
-        with closing(sqlite3.connect(str(connection.settings_dict["NAME"]))) as other:
-            other.execute("BEGIN IMMEDIATE")
+        with held_elsewhere(connection.settings_dict["NAME"]) as release:
             waiting = asyncio.ensure_future(lanes.write(JobLease.objects.create, name="late"))
-            began = time.monotonic()
-            while rings:
-                rings.pop()
-                gc.collect()
-                await lanes.read(JobLease.objects.count)
-            stood_still_s = time.monotonic() - began
+            await asyncio.to_thread(asked.wait, 60)
+            rings.collect()
+            assert await lanes.read(JobLease.objects.count) == 0
             assert not waiting.done()
-            other.execute("ROLLBACK")
+            release()
         await waiting
     finally:
         gc.enable()
-    assert stood_still_s < 8
     assert await lanes.read(JobLease.objects.count) == 1
