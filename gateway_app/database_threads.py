@@ -13,10 +13,17 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-from django.db import InterfaceError, OperationalError, close_old_connections, connection
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    close_old_connections,
+    connection,
+)
 
 from sessions_app import database as db
 
@@ -26,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 _WRITER_PATIENCE_S: Final = 60
 """For SQLite's lock, whoever holds it. Nobody looks at an empty page meanwhile, as with a view."""
+_EMPTY_WAL_S: Final = 3600
 _Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
 
 
@@ -184,10 +192,18 @@ class DatabaseLanes:
                 future.set_result(result)
 
     def _checkpoint(self) -> None:
-        """Moves the WAL into the file once a second, so that no commit has to."""
+        """Moves the WAL into the file once a second, so that no commit has to.
+
+        At first and once an hour it is emptied as well: nothing that was purged stays in it.
+        """
+        due = 0.0
         try:
             while not self._closing.wait(1):
-                with connection.cursor() as cursor:
-                    cursor.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                empty = time.monotonic() >= due
+                with suppress(DatabaseError):  # whoever writes says what is wrong
+                    mode = "TRUNCATE" if empty else "PASSIVE"
+                    [(busy, *_)] = db.rows(f"PRAGMA wal_checkpoint({mode})")
+                    if empty and not busy:
+                        due = time.monotonic() + _EMPTY_WAL_S
         finally:
             connection.close()

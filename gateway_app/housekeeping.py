@@ -9,7 +9,9 @@ from time import monotonic
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import DatabaseError
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.db import DatabaseError, transaction
 from django.db.models import CASCADE
 from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.utils import timezone
@@ -146,10 +148,20 @@ def find_purgeable_sessions() -> list[UUID]:
 
 
 def purge_sessions(session_ids: Sequence[UUID]) -> None:
-    """A batch of what belongs to the sessions is gone for good; a session with its last batch."""
+    """A batch of what belongs to the sessions is gone for good; a session with its last batch.
+
+    What the admin noted of it stays, without its title. A line in the log is the receipt.
+    """
     for pk in session_ids:
-        if not any(_purge_rows(relation, pk) for relation in _belonging()):
+        if any(_purge_rows(relation, pk) for relation in _belonging()):
+            continue
+        notes = LogEntry.objects.filter(
+            content_type=ContentType.objects.get_for_model(Session), object_id=str(pk)
+        )
+        with transaction.atomic(savepoint=False):
+            notes.update(object_repr=str(pk))
             Session.objects.filter(pk=pk).delete()
+        logger.info("A session was purged", extra={"session": str(pk)})
 
 
 def _belonging() -> list[ForeignObjectRel]:

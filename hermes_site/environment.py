@@ -78,6 +78,7 @@ DatabaseSettings = dict[str, dict[str, object]]
 _SQLITE_SETUP: Final = (
     "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA foreign_keys=ON;"
     "PRAGMA recursive_triggers=OFF;PRAGMA temp_store=MEMORY;"
+    "PRAGMA secure_delete=ON;"  # what is purged is overwritten
 )
 
 
