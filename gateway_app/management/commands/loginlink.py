@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from gateway_app.credentials import create_login_link
+from gateway_app.serving.address import kept_address
 from gateway_app.serving.first_start import login_address
 
 
@@ -17,8 +18,9 @@ class Command(BaseCommand):
         parser.add_argument("username")
         parser.add_argument(
             "--base-url",
-            default=settings.ENVIRONMENT.public_url or "http://127.0.0.1:8000",
-            help="where people reach this server (default: HERMES_PUBLIC_URL, or %(default)s)",
+            default=settings.ENVIRONMENT.public_url or kept_address(settings.ENVIRONMENT.data_dir),
+            help="where people reach this server (default: HERMES_PUBLIC_URL, or where it was"
+            " served last, %(default)s)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -18,6 +18,7 @@ from gateway_app.config import gateway_config
 from gateway_app.credentials import create_login_link
 from gateway_app.providers.registry import Providers
 from gateway_app.serving import preflight
+from gateway_app.serving.address import keep_address
 from gateway_app.serving.catalogues import compile_if_stale
 from gateway_app.serving.first_start import ensure_admin, login_address
 from gateway_app.serving.group import WorkerGroup
@@ -106,6 +107,7 @@ class Command(BaseCommand):
 
     def _announce(self, base_url: str, secret: str | None, workers: int) -> None:
         """Says what is served and where; a login link, if there is one, is the last line."""
+        keep_address(settings.ENVIRONMENT.data_dir, base_url)
         database = connection.settings_dict["NAME"]
         layer = "Redis" if settings.ENVIRONMENT.redis_url else "in memory"
         self._say(f"Hermes serves {base_url}")

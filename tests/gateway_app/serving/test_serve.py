@@ -69,6 +69,17 @@ def test_it_prints_the_public_address(site: Site) -> None:
     assert served.read_until("https://").startswith("https://chat.example/login/")
 
 
+def test_it_makes_login_links_of_the_port_that_was_served_last(site: Site) -> None:
+    site.token()
+    assert "http://127.0.0.1:8000/login/" in site.manage("loginlink", "admin").stdout
+    served = site.start().ready()
+    assert f"{served.url}/login/" in site.manage("loginlink", "admin").stdout
+    assert served.end() == 0
+    assert f"{served.url}/login/" in site.manage("loginlink", "admin").stdout
+    public = {"HERMES_PUBLIC_URL": "https://chat.example"}
+    assert "https://chat.example/login/" in site.manage("loginlink", "admin", **public).stdout
+
+
 def test_it_says_that_its_own_host_is_not_allowed(site: Site) -> None:
     served = site.start(ALLOWED_HOSTS="chat.example").ready()
     assert "HERMES_PUBLIC_URL" in served.read_until("ALLOWED_HOSTS lacks")
