@@ -44,16 +44,17 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "hermes_site.middleware.ApiErrorsMiddleware",
+    "hermes_site.middleware.ContentSecurityPolicyMiddleware",
     "hermes_site.middleware.NulMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
+    "hermes_site.middleware.HostMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "hermes_site.middleware.ContentSecurityPolicyMiddleware",
 ]
 ROOT_URLCONF = "hermes_site.urls"
 ASGI_APPLICATION = "hermes_site.asgi.application"
