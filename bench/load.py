@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 
 from bench.clients import Client, DirectClient, HermesClient, RelayClient, Stopwatch, Turn
+from gateway_app.serving.open_files import raise_limit
 
 TOKENS_A_SECOND = 83
 PACED = "d12"
@@ -138,6 +139,8 @@ class Load:
 
     async def idle(self) -> dict[str, Any]:
         """What one more socket, greeted and silent, keeps in the server's memory."""
+        if (files := raise_limit()) < self.count + 100:
+            raise SystemExit(f"{files} files may be open here; run `ulimit -n {2 * self.count}`.")
         idle = [HermesClient(self.http, self.order["url"], next(self._tokens))
                 for _ in range(self.count)]  # fmt: skip
         warm = self.count // 4

@@ -23,6 +23,7 @@ from gateway_app.serving.catalogues import compile_if_stale
 from gateway_app.serving.first_start import ensure_admin, login_address
 from gateway_app.serving.group import WorkerGroup
 from gateway_app.serving.locks import ServingLock
+from gateway_app.serving.open_files import raise_limit, too_few
 from gateway_app.serving.server import Server
 from gateway_app.serving.shared_model import shared_local_model
 from gateway_app.serving.static_files import collect_if_stale
@@ -48,6 +49,8 @@ class Command(BaseCommand):
             lock = held.enter_context(ServingLock(connection))
             preflight.serve_alone(held)
             self._make_ready(lock, migrate=options["migrate"])
+            if few := too_few(raise_limit()):
+                self._say(few)
             newcomer = _first_person()
             secret = create_login_link(newcomer) if newcomer else None
             connections.close_all()
