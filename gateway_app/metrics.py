@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 REGISTRY: Final = CollectorRegistry()
 
-_LAG_EVERY_S: Final = 0.5
+_LAG_EVERY_S: Final = 0.1
 
 turns = Counter(
     "hermes_turns", "Turns that ended here, by state and error code.", ["state", "code"],
