@@ -46,7 +46,7 @@ ICON_NAMES: Final = (
     "code-xml", "copy", "corner-down-right", "cpu", "ellipsis", "ellipsis-vertical", "flame",
     "fold-vertical", "hand", "highlighter", "image", "info", "key", "keyboard", "languages", "link",
     "list-plus", "log-out", "menu", "message-square", "monitor", "moon", "panel-left", "pencil",
-    "pin", "pin-off", "plug", "refresh-cw", "rotate-cw", "search", "settings", "share",
+    "pin", "pin-off", "plug", "refresh-cw", "rotate-cw", "search", "settings",
     "shield-check", "square-pen", "sun", "table-2", "text-quote", "text-search", "trash-2",
     "triangle-alert", "unplug", "wrap-text", "wrench", "x", "zap",
 )  # fmt: skip

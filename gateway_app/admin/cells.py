@@ -41,6 +41,10 @@ def two_lines(first: object, second: object) -> SafeString:
     return format_html('{}<span class="h-second">{}</span>', first, second)
 
 
+def side_by_side(*values: SafeString | str) -> SafeString:
+    return format_html_join(" ", "{}", [[value] for value in values if value])
+
+
 def link(url: str, text: object) -> SafeString:
     return format_html('<a href="{}"><bdi>{}</bdi></a>', url, text)
 

@@ -43,7 +43,7 @@ class TranscriptAdmin(SessionAdmin):
 
     change_list_template = "admin/sessions_app/session/change_list.html"
     list_display = (
-        "titled", "person_and_agent", "state_cell", "warmth", "cached", "cost", "updated",
+        "titled", "person_and_agent", "state_cell", "warmth", "cached_and_cost", "updated",
     )  # fmt: skip
     list_display_links = None
     list_filter = (
@@ -114,13 +114,10 @@ class TranscriptAdmin(SessionAdmin):
     def warmth(self, session: Session) -> SafeString | str:
         return warmth_cell(session)
 
-    @admin.display(description=_("cached"))
-    def cached(self, session: Session) -> SafeString | str:
-        return cached_cell(session)
-
-    @admin.display(description=_("cost"))
-    def cost(self, session: Session) -> SafeString | str:
-        return cells.dollars(line_of(session).cost_usd)
+    @admin.display(description=_("cached, cost"))
+    def cached_and_cost(self, session: Session) -> SafeString | str:
+        cost = line_of(session).cost_usd
+        return cells.two_lines(cached_cell(session), cost is not None and cells.dollars(cost))
 
     @admin.display(description=_("active"))
     def updated(self, session: Session) -> SafeString | str:

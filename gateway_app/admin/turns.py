@@ -82,7 +82,7 @@ class TurnAdmin(KeysetAdmin[Turn]):
     """What people wrote, and titles, are shown only to those who may view sessions."""
 
     list_display = (
-        "state_cell", "session_cell", "verdict_cell", "cached_cell", "time", "tokens_cell",
+        "state_cell", "session_cell", "verdict_cell", "time", "tokens_cell",
         "created",
     )  # fmt: skip
     list_display_links = ("state_cell",)
@@ -202,9 +202,13 @@ class TurnAdmin(KeysetAdmin[Turn]):
     def cost(self, turn: Turn) -> SafeString | str:
         return cells.dollars(turn.cost_usd)
 
-    @admin.display(description=_("tokens, cost"))
+    @admin.display(description=_("tokens, cached, cost"))
     def tokens_cell(self, turn: Turn) -> SafeString | str:
-        return cells.two_lines(cells.tokens(turn), turn.cost_usd is not None and self.cost(turn))
+        cached = "" if turn.cached_tokens is None else self.cached_cell(turn)
+        cost = "" if turn.cost_usd is None else self.cost(turn)
+        return cells.two_lines(
+            cells.tokens(turn), (cached or cost) and cells.side_by_side(cached, cost)
+        )
 
     @admin.display(description=_("created"))
     def created(self, turn: Turn) -> SafeString | str:

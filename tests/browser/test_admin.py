@@ -116,6 +116,22 @@ def test_it_reads_our_pages_without_scrolling_sideways(page, addresses, name):
         assert inner <= outer, width
 
 
+@pytest.mark.parametrize("name", ["sessions", "turns", "agents", "tokens", "users"])
+def test_it_cuts_no_column_of_a_list(page, addresses, name):
+    """On a desk all of them fit; on a phone the table scrolls in its own box."""
+    sizes = """() => {
+        const table = document.querySelector("#result_list"), box = table.closest(".results");
+        return [table.scrollWidth - box.clientWidth, getComputedStyle(box).overflowX,
+                document.documentElement.scrollWidth - innerWidth];
+    }"""
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.goto(addresses[name])
+        beyond, overflow, sideways = page.evaluate(sizes)
+        assert (beyond <= 0 or width < 1280) and sideways <= 0, (width, beyond, sideways)
+        assert overflow == "auto"
+
+
 @pytest.mark.parametrize(
     ("theme", "colour"), [("light", "rgb(106, 72, 176)"), ("dark", "rgb(189, 168, 246)")]
 )

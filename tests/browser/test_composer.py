@@ -101,6 +101,20 @@ def test_it_edits_the_last_message_by_the_up_key(chat: ChatPage, model: FakeMode
     expect(chat.field).to_have_value("")
 
 
+def test_it_edits_an_earlier_message_by_its_button(chat: ChatPage, model: FakeModelServer) -> None:
+    model.script(*(Script(tokens=[f"{word} answer."]) for word in ("First", "Second", "New")))
+    chat.ask("First words")
+    chat.ask("Second words")
+    first = chat.page.locator(".row.user", has_text="First words")
+    first.get_by_role("button", name="Edit this message").click()
+    expect(chat.field).to_be_focused()
+    expect(chat.field).to_have_value("First words")
+    chat.field.fill("Other words")
+    chat.field.press("Enter")
+    expect(chat.answers).to_have_text(["New answer."])
+    assert chat.texts() == [("user", "Other words"), ("answer", "New answer.")]
+
+
 def test_it_keeps_the_draft_apart_from_what_is_edited(
     chat: ChatPage, model: FakeModelServer
 ) -> None:

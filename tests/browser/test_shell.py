@@ -114,6 +114,20 @@ def test_it_swaps_what_enter_does(chat: ChatPage, model: FakeModelServer) -> Non
     assert chat.bubbles.inner_text() == "One\nTwo"
 
 
+def test_it_rings_the_messages_for_keys_alone(chat: ChatPage, model: FakeModelServer) -> None:
+    model.script(Script(tokens=["Read me."]))
+    chat.ask("Something to read")
+    thread = chat.part("thread")
+    ring = "e => e === document.activeElement && getComputedStyle(e).outlineStyle"
+    chat.answers.click()
+    chat.page.keyboard.press("PageUp")
+    assert thread.evaluate(ring) == "none"
+    chat.field.focus()
+    chat.page.keyboard.press("Shift+Tab")
+    thread.focus()
+    assert thread.evaluate(ring) == "solid"
+
+
 def speak_german(chat: ChatPage) -> None:
     chat.page.get_by_role("button", name="Settings and account").click()
     chat.page.get_by_label("Language").select_option("Deutsch")

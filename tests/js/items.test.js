@@ -148,3 +148,14 @@ test("it tells how long the model thought only if that is known", () => {
   assert.equal(thought({ durationMs: 4100 }).reasoningMs, 4100);
   assert.equal(thought({}).reasoningMs, null);
 });
+
+test("it lets a person edit what they wrote, and nothing else", () => {
+  const other = message("u2", 3, { kind: "user", author: { id: 2, name: "Ben" } });
+  const messages = [{ ...USER, author: { id: 1, name: "Ann" } }, message("a1", 2), other];
+  const shown = (me) =>
+    threadItems({ ...emptySession(SESSION), loaded: true, messages }, [], true, false, me)
+      .filter((item) => item.editable)
+      .map((item) => item.id);
+  assert.deepEqual(shown(1), ["u1"]);
+  assert.deepEqual(shown(null), []);
+});

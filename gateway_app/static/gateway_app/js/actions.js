@@ -100,6 +100,15 @@ export class Actions {
     if (message !== null) this.editMessage(message);
   }
 
+  /** A message of one's own goes back into the field; what follows it becomes another branch. */
+  editOwn(messageId) {
+    const { conversation, connection, feeds } = this.#model;
+    if (!connection.ready) return this.#screen.refuse(WORDS.offline);
+    const state = feeds.get(conversation.sessionId);
+    const message = state?.messages.find(({ id }) => id === messageId);
+    if (message !== undefined) this.editMessage(message);
+  }
+
   /** Why the words in the field cannot be sent. */
   refuse(sentence) {
     this.#screen.refuse(sentence);

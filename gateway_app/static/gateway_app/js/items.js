@@ -14,23 +14,23 @@ const made = new WeakMap();
 
 let rows = { of: [], items: [] };
 
-/** `others`: whether another model than the session's is offered. */
-export function threadItems(state, pending, connected = true, others = false) {
-  const items = [...rowItems(state, others), ...runItems(state, connected)];
+/** `others`: whether another model than the session's is offered. `me`: whose messages may be edited. */
+export function threadItems(state, pending, connected = true, others = false, me = null) {
+  const items = [...rowItems(state, others, me), ...runItems(state, connected)];
   for (const entry of pending) items.push(pendingItem(entry));
   return items;
 }
 
 /** The items of all rows; those of before while only the running answer grows. */
-function rowItems(state, others) {
-  const of = [state.messages, state.turns, state.keys, state.hasMore, state.run === null, others];
+function rowItems(state, others, me) {
+  const of = [state.messages, state.turns, state.keys, state.hasMore, state.run === null, others, me];
   if (of.every((one, at) => one === rows.of[at])) return rows.items;
   const results = toolResults(state.messages);
   const shown = state.messages.filter(isShown);
   const lastOfTurn = new Map(shown.map((message) => [message.turnId, message.id]));
   const items = [];
   for (const message of shown) {
-    items.push(rowItem(state, message, results, others));
+    items.push(rowItem(state, message, results, { others, me }));
     if (lastOfTurn.get(message.turnId) === message.id) items.push(...turnEnd(state, message));
   }
   rows = { of, items };
@@ -43,12 +43,12 @@ function isShown(message) {
 }
 
 /** The row's item; the one of before if all that it is made of is the same. */
-function rowItem(state, message, results, others) {
+function rowItem(state, message, results, { others, me }) {
   const notice = message.kind === "notice";
   const turn = notice ? state.turns[message.turnId] : null;
-  const of = [messageKey(state, message), turn, replaced(state, message), notice && others];
+  const of = [messageKey(state, message), turn, replaced(state, message), notice && others, me];
   for (const call of callsOf(message)) of.push(results.get(call.id));
-  return kept(message, of, () => messageItem(state, message, results, others));
+  return kept(message, of, () => messageItem(state, message, results, { others, me }));
 }
 
 function kept(key, of, make) {
@@ -59,7 +59,7 @@ function kept(key, of, make) {
   return item;
 }
 
-function messageItem(state, message, results, others) {
+function messageItem(state, message, results, { others, me }) {
   const base = { key: messageKey(state, message), id: message.id, createdAt: message.createdAt };
   if (message.state === "superseded") {
     return { ...base, type: "superseded", kind: message.kind, text: textOf(message) };
@@ -69,7 +69,8 @@ function messageItem(state, message, results, others) {
     return { ...base, type: "notice", text: noticeText(message), failed: failedTurn(state, message, others) };
   }
   const author = message.author ?? null;
-  const row = { ...base, type: message.kind, pending: false, text: textOf(message), author };
+  const editable = message.kind === "user" && author !== null && author.id === me;
+  const row = { ...base, type: message.kind, pending: false, text: textOf(message), author, editable };
   return message.kind === "summary" ? { ...row, count: replaced(state, message) } : row;
 }
 

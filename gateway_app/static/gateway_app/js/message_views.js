@@ -24,6 +24,8 @@ export class UserView {
     setText(this.#parts.text, item.pending ? item.content : item.text);
     this.#parts.bubble.title = item.createdAt ? fullTime(item.createdAt) : "";
     this.element.dataset.state = state;
+    this.#parts.editOwn.hidden = item.pending || !item.editable;
+    this.#parts.editOwn.onclick = () => this.#actions.editOwn(item.id);
     this.#note(item, state);
   }
 

@@ -169,12 +169,12 @@ export class Screen {
   }
 
   #draw() {
-    const { conversation, feeds, connection, unconfirmed } = this.#model;
+    const { conversation, feeds, connection, page, unconfirmed } = this.#model;
     const { current, sessionId } = conversation;
     const state = feeds.get(sessionId) ?? emptySession(sessionId);
     const { bubbles, queued } = unconfirmed.of(current, state, connection.ready, Date.now());
     const others = this.#views.dock.othersThan(state);
-    const items = threadItems(state, bubbles, connection.ready, others);
+    const items = threadItems(state, bubbles, connection.ready, others, page.user.id);
     const switched = this.#shown !== current;
     this.#views.head.show(this.#headOf(state));
     this.#drawList(sessionId);

@@ -27,7 +27,7 @@ export class Thread {
   #working = null;
   #near;
 
-  /** `actions`: editPending, removePending, retryPending, retryTurn, loadOlder. */
+  /** `actions`: editPending, removePending, retryPending, editOwn, retryTurn, loadOlder. */
   constructor(parts, actions) {
     this.#parts = parts;
     this.#list = new KeyedList(parts.items, (item) => this.#view(item, actions));
@@ -44,6 +44,9 @@ export class Thread {
       },
       { root: parts.thread, ...NEAR },
     );
+    // Who clicks into the text wants no ring around it, whatever key comes next.
+    parts.thread.addEventListener("pointerdown", () => (parts.thread.dataset.by = "pointer"));
+    parts.thread.addEventListener("blur", () => delete parts.thread.dataset.by);
     setInterval(() => this.#working?.tick(Date.now()), TICK_MS);
   }
 

@@ -63,7 +63,7 @@ export const WORDS = Object.freeze({
   loginOver: gettext("Your login has ended."),
   loginOverMore: gettext("What you wrote is kept here. Log in to go on."),
   refused: gettext("The server refused this connection. Load the page again to go on."),
-  editing: gettext("Editing your last message"),
+  editing: gettext("Editing your message"),
   updated: gettext("Hermes was updated."),
   updatedMore: gettext("Load the page again to use the new version; your draft is kept."),
   failedFallback: gettext("The answer failed. Your message is kept."),
