@@ -12,7 +12,11 @@ TURNS = "tests/gateway_app/tools/test_tool_turns.py::test_it_"
 ENDINGS = "tests/gateway_app/tools/test_tool_endings.py::test_it_"
 
 
-@mutant("a tool runs before its call is logged", proof=f"{TURNS}logs_a_call_before_it_is_made")
+@mutant(
+    "a tool runs before its call is logged",
+    proof="tests/gateway_app/tools/test_tool_turns.py::TestWithRareFlushes"
+    "::test_it_logs_a_call_before_it_is_made",
+)
 def _() -> None:
     async def at_once(self: RunLog) -> None:
         return

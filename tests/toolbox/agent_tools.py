@@ -1,5 +1,6 @@
 """Tools that tell what was done: in `calls` within a process, in a file's lines between them."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from gateway_app.event_store import read_events
 from gateway_app.tools import ToolContext, ToolError, tool
 from tests.gate import Gate
 from tests.toolbox.diary import HOLD, note
@@ -61,6 +63,13 @@ async def listen(context: ToolContext, where: str = "around") -> dict[str, Any]:
     _note("listen", context)
     await gates[where].passed()
     return {"heard": where}
+
+
+@tool
+def remember(context: ToolContext) -> list[str]:
+    """Tell what happened so far."""
+    logged = read_events(context.session_id, from_seq=1, limit_rows=1000)
+    return [json.loads(one.event)["type"] for one in logged]
 
 
 @tool

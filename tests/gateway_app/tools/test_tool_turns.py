@@ -18,7 +18,7 @@ from tests.factories import SessionFactory
 from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
 from tests.gateway_app.coherence.elsewhere import grows_only
 from tests.gateway_app.tools.conftest import results, rows_of, told
-from tests.session_log import kinds, read_log, verified
+from tests.session_log import verified
 from tests.socket_client import SocketClient
 from tests.toolbox import agent_tools
 
@@ -70,19 +70,23 @@ async def test_it_marks_what_a_session_began_with(
     assert meta.parts[0]["tools"] == [tool.name for tool in registry.all_tools()]
 
 
-async def test_it_logs_a_call_before_it_is_made(
-    gateway: GatewayHost, model: FakeModelServer, owner: User
-) -> None:
-    agent_tools.gates["up"] = Gate()
-    model.script(calls(("a1", "look", '{"where": "up"}')), Script())
-    async with SocketClient(owner) as client:
-        sent = await client.say("look")
-        await client.until(lambda: "TOOL_CALL_END" in kinds(client.events()))
-        logged = kinds(await read_log(sent["sessionId"]))
+class TestWithRareFlushes:
+    """Where nothing but an answer's first word would be logged soon."""
+
+    @pytest.fixture
+    def config(self, config: GatewayConfig) -> GatewayConfig:
+        return replace(config, flush_quick_tick_ms=20_000)
+
+    async def test_it_logs_a_call_before_it_is_made(
+        self, gateway: GatewayHost, model: FakeModelServer, owner: User
+    ) -> None:
+        """The tool tells what the log holds while it runs."""
+        model.script(calls(("a1", "remember", "{}"), text="I try. "), Script())
+        async with SocketClient(owner) as client:
+            session_id = await say(client)
+        [(_, _, content)] = results(await rows_of(session_id))
+        logged = json.loads(content)
         assert logged[-3:] == ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"]
-        agent_tools.gates["up"].release()
-        await client.finished(sent["turnId"])
-        await verified(client, sent["sessionId"])
 
 
 async def test_it_makes_the_calls_of_a_step_at_once_and_keeps_their_order(
