@@ -19,6 +19,9 @@ from tests.gateway_app.serving.test_serve import refused
 
 pytestmark = pytest.mark.redis
 
+DEAF = {"heartbeat_s": 3600, "poll_s": 3600, "lease_s": 3600}
+"""Nothing comes from time to time: what happens, a wake-up brought."""
+
 
 @pytest.fixture
 def model() -> Iterator[FakeModelServer]:
@@ -32,6 +35,14 @@ def shared(model: FakeModelServer, **more: str) -> dict[str, str]:
         "OPENAI_BASE_URL": model.url,
         "OPENAI_API_KEY": "sk-test",
         **more,
+    }
+
+
+def configured(**tunables: float) -> dict[str, str]:
+    """The environment of a process whose gateway has these tunables."""
+    return {
+        "DJANGO_SETTINGS_MODULE": "tests.configured",
+        "HERMES_TEST_CONFIG": json.dumps(tunables),
     }
 
 
@@ -127,7 +138,7 @@ def test_it_stops_and_edits_from_any_worker(site: Site, model: FakeModelServer) 
     """Sockets land on workers as the kernel deals; none of them needs the one that runs."""
     gate = Gate()
     model.script(Script(tokens=("one ", "two"), gates={1: gate}))
-    served = site.start("--workers", "3", **shared(model)).ready()
+    served = site.start("--workers", "3", **shared(model, **configured(**DEAF))).ready()
     bearer = f"Bearer {site.token()}"
     with Tab(served, Authorization=bearer) as tab:
         session_id = open_session(tab)
@@ -142,11 +153,9 @@ def test_it_stops_and_edits_from_any_worker(site: Site, model: FakeModelServer) 
                 edit = {"turnId": waiting["turnId"], "content": f"later {number}"}
                 assert other.ask("queue.edit", **edit)["ok"]
                 if number == 5:
-                    began = time.monotonic()
                     assert other.ask("turn.stop", turnId=first["turnId"])["ok"]
         finished = tab.event("RUN_FINISHED")
         assert finished["outcome"]["type"] == "cancelled"
-        assert time.monotonic() - began < 2
         tab.event("RUN_FINISHED")
         gate.release()
     kind = "SELECT parts FROM sessions_app_message WHERE kind = 'user' ORDER BY position"
@@ -159,23 +168,21 @@ def test_it_closes_sockets_of_a_token_that_a_command_revokes(
     site: Site, model: FakeModelServer
 ) -> None:
     """The command has no sockets: it wakes those who have."""
-    served = site.start("--workers", "2", **shared(model)).ready()
+    env = shared(model, **configured(reauthorise_s=3600))
+    served = site.start("--workers", "2", **env).ready()
     token = site.token()
     with Tab(served, Authorization=f"Bearer {token}") as tab:
         open_session(tab)
         done = site.manage("apitoken", "revoke", token[:12], REDIS_URL=os.environ["REDIS_URL"])
         assert done.returncode == 0, done.stdout
-        began = time.monotonic()
         assert tab.close_code() == 4001
-        assert time.monotonic() - began < 5, "long before the next look from time to time"
     assert served.end() == 0
 
 
 def test_it_bounds_a_persons_sockets_over_all_workers_also_when_one_dies(
     site: Site, model: FakeModelServer
 ) -> None:
-    few = json.dumps({"user_sockets": 4, "limits_forget_s": 3})
-    env = shared(model, DJANGO_SETTINGS_MODULE="tests.configured", HERMES_TEST_CONFIG=few)
+    env = shared(model, **configured(user_sockets=4, limits_forget_s=3))
     served = site.start("--workers", "2", **env).ready()
     bearer = f"Bearer {site.token()}"
 
@@ -219,25 +226,24 @@ def test_it_runs_turns_where_workers_are_and_nowhere_else(
     gates = [Gate(), Gate()]
     model.script(*(Script(tokens=("one ", "two"), gates={1: gate}) for gate in gates))
     env = shared(model, HERMES_TURNS="workers")
-    served = site.start(**env).ready()
+    deaf = {**env, **configured(**DEAF)}
+    served = site.start(**deaf).ready()
     with Tab(served, Authorization=f"Bearer {site.token()}") as tab:
         session_id = open_session(tab)
         assert send(tab, session_id, "hello")["status"] == "queued"
         assert model.requests == []
         first = run_worker(site, **env)
         tab.event("TEXT_MESSAGE_CONTENT")
-        second = run_worker(site, **env)
+        second = run_worker(site, **deaf)
         first.process.kill()
         first.process.wait()
-        third = run_worker(site, **env)  # finds what a dead process of this machine left
+        third = run_worker(site, **deaf)  # finds what a dead process of this machine left
         assert tab.event("RUN_ERROR")["metadata"]["hermes"]["retrying"] is True
         tab.event("TEXT_MESSAGE_CONTENT")
         gates[1].release()
         tab.event("RUN_FINISHED")
-        began = time.monotonic()
         send(tab, session_id, "again")
         tab.event("RUN_FINISHED")
-        assert time.monotonic() - began < 0.9, "a wake-up is faster than the poll"
     assert [one.end() for one in (third, second, served)] == [0, 0, 0]
     [*states] = site.sql("SELECT state FROM gateway_app_turn")
     assert states == [("completed",), ("completed",)]
@@ -246,7 +252,8 @@ def test_it_runs_turns_where_workers_are_and_nowhere_else(
 def test_it_takes_up_at_once_what_a_drain_left(site: Site, model: FakeModelServer) -> None:
     """Two servers, one leaves in the midst of an answer: no lease has to run out first."""
     model.script(Script(tokens=("one ", "two"), gates={1: Gate()}))
-    leaving = site.keep(_with_short_drain(site, **shared(model))).ready()
+    hasty = configured(drain_s=0.2, lease_s=3600)
+    leaving = site.start(**shared(model, **hasty)).ready()
     staying = site.start(**shared(model)).ready()
     bearer = f"Bearer {site.token()}"
     with Tab(leaving, Authorization=bearer) as tab, Tab(staying, Authorization=bearer) as other:
@@ -257,22 +264,7 @@ def test_it_takes_up_at_once_what_a_drain_left(site: Site, model: FakeModelServe
         other.event("TEXT_MESSAGE_CONTENT")
         leaving.process.send_signal(signal.SIGTERM)
         assert tab.close_code() == 4012
-        began = time.monotonic()
         assert other.event("RUN_ERROR")["metadata"]["hermes"]["retrying"] is True
         other.event("RUN_FINISHED")
-        assert time.monotonic() - began < 5
     assert leaving.rest() == 0
     assert staying.end() == 0
-
-
-def _with_short_drain(site: Site, **env: str) -> Served:
-    """A server that gives running answers no time."""
-    program = (
-        "import sys; from dataclasses import replace; from django.core.management import"
-        " execute_from_command_line as run; from gateway_app import config;"
-        " known = config.gateway_config; config.gateway_config = lambda: replace(known(),"
-        " drain_s=0.2); sys.argv = ['manage.py', 'serve', '--port', '0']; run(sys.argv)"
-    )
-    return Served(
-        site.data_dir, "-c", program, DJANGO_SETTINGS_MODULE="hermes_site.settings", **env
-    )
