@@ -14,7 +14,7 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_safe
 
 from gateway_app.config import gateway_config
-from gateway_app.content_policy import DIAGRAM_FRAME_POLICY, TRUSTED_TYPES_POLICY
+from gateway_app.content_policy import TRUSTED_TYPES_POLICY, diagram_frame_policy
 from gateway_app.release import release
 from gateway_app.welcome import connectable, embedded_answers
 
@@ -84,7 +84,7 @@ def assets() -> dict[str, str]:
 def diagram_frame(request: HttpRequest) -> HttpResponse:
     """The page that draws diagrams inside the chat. It holds nothing of anybody's."""
     response = render(request, "gateway_app/diagram_frame.html")
-    response.headers["Content-Security-Policy"] = DIAGRAM_FRAME_POLICY
+    response.headers["Content-Security-Policy"] = diagram_frame_policy(request)
     return response
 
 
