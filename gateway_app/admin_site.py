@@ -3,20 +3,31 @@
 Beside the admin package, not in it: the package's modules register with this very site.
 """
 
+import logging
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, TypeVar, cast
 
+from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
-from django.http import HttpRequest
+from django.core.exceptions import ValidationError
+from django.db import DataError, ProgrammingError
+from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
+from django.template.response import SimpleTemplateResponse
 from django.urls import URLPattern, URLResolver, reverse
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 
 from gateway_app.login_forms import AdminLogInForm
 
 _View = TypeVar("_View", bound=Callable[..., HttpResponseBase])
+logger: Final = logging.getLogger(__name__)
+
+_BAD_VALUES: Final = (
+    ValueError, TypeError, IndexError, OverflowError, ValidationError, DataError, ProgrammingError,
+)  # fmt: skip
+"""What Django and the databases raise where a value is not one of its column."""
 _PATTERNS: Final = ("__regex", "__iregex")
 
 ROOMS: Final = ("sessions_app", "gateway_app")
@@ -30,18 +41,30 @@ class HermesAdminSite(AdminSite):
     index_title = gettext_lazy("Administration")
 
     def admin_view(self, view: _View, cacheable: bool = False) -> _View:
-        """Django's door, which takes no pattern from a query.
+        """Django's door, which takes no pattern from a query, and no value that fits no column.
 
-        SQLite has Python match them, row by row: one with many ways holds the whole process up.
+        SQLite has Python match patterns, row by row: one with many ways holds the whole process up.
+        Values of a forged query or form lead to the page as it is without them.
         """
 
         @wraps(view)
-        def without_patterns(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if any(name.lower().endswith(_PATTERNS) for name in request.GET):
                 raise DisallowedModelAdminLookup("No list is narrowed by a pattern.")
-            return view(request, *args, **kwargs)
+            try:
+                response = view(request, *args, **kwargs)
+                if isinstance(response, SimpleTemplateResponse):
+                    response.render()  # the rows of a list are read here
+            except _BAD_VALUES:
+                if not (request.GET or request.POST):
+                    raise
+                logger.warning("An admin page was sent values that it cannot use", exc_info=True)
+                told = gettext("The address or the form held a value that cannot be used here.")
+                messages.error(request, told)
+                return HttpResponseRedirect(request.path)
+            return response
 
-        return super().admin_view(cast(_View, without_patterns), cacheable)
+        return super().admin_view(cast(_View, guarded), cacheable)
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
         from gateway_app.admin.board import board_urls
