@@ -49,6 +49,7 @@ def measure(size: Size, postgres_url: str | None, redis_url: str | None) -> list
         stage("streams at 83 tokens/s", lambda: stages.streams(direct, hermes, size))
         stage("memory", lambda: stages.memory(direct.url, size))
         stage("appends", lambda: stages.appends(direct.url, size))
+        stage("many conversations", lambda: stages.listing(direct.url, size))
         stage("fixed prompt", lambda: stages.prompt(direct.url))
         stage("added on PostgreSQL", lambda: stages.postgres(direct, postgres_url or "", size),
               "" if postgres_url else "give --postgres URL")  # fmt: skip

@@ -33,13 +33,16 @@ class Size:
     cached: int = 20_000
     rows: int = 1_000_000
     appends: int = 2000
+    listed: int = 50_000
+    listings: int = 50
     rounds_s: float = 180
     whole_s: float = 420
 
 
 QUICK = Size(
     rounds=1, conversations=4, bursts=1, beside_s=1, saturate_s=1.5, paced_s=2, sockets=400,
-    cached=5000, rows=20_000, appends=400, rounds_s=20, whole_s=60,
+    cached=5000, rows=20_000, appends=400, listed=5000, listings=20,
+    rounds_s=20, whole_s=60,
 )  # fmt: skip
 
 
@@ -182,6 +185,22 @@ def appends(model_url: str, size: Size) -> list[Row]:
             what = f"append at {count:,} rows, {name}"
             rows.append(at_most(what, limit, percentile(took, share), " ms"))
     return rows
+
+
+def listing(model_url: str, size: Size) -> list[Row]:
+    """The list of a person with many conversations: a page, and a search in the titles."""
+    with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder:
+        env = servers.hermes_environment(Path(folder), model_url)
+        took = servers.run_json(["-m", "bench.listing", str(size.listed), str(size.listings)], env)
+    p50 = {name: percentile(values, 0.5) for name, values in took.items()}
+    p95 = {name: percentile(values, 0.95) for name, values in took.items()}
+    of = f"of {size.listed:,} conversations, p50"
+    return [
+        at_most(f"a page {of}", 200, p50["first"], " ms",
+                f"p95 {p95['first']:.0f} ms; from the middle {p50['middle']:.1f} ms"),
+        at_most(f"a search in titles {of}", 200, max(p50["oldest"], p50["none"]), " ms",
+                f"p95 {p95['none']:.0f} ms; what all titles have {p50['common']:.1f} ms"),
+    ]  # fmt: skip
 
 
 def postgres(direct: Target, url: str, size: Size) -> list[Row]:
