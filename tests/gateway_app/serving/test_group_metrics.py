@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from tests.fake_model_server import FakeModelServer
-from tests.gateway_app.serving.conftest import Served, Site, Tab
+from tests.gateway_app.serving.conftest import PATIENCE_S, Served, Site, Tab
 from tests.gateway_app.serving.test_workers import open_session, send, shared, until, workers_of
 
 pytestmark = pytest.mark.redis
@@ -44,6 +44,7 @@ def test_it_tells_of_all_workers_also_of_what_the_dead_counted(
     site: Site, model: FakeModelServer
 ) -> None:
     served = site.start("--workers", "2", **shared(model)).ready()
+    served.allow(5 * PATIENCE_S)
     bearer = f"Bearer {site.token()}"
     with ExitStack() as tabs:
         for number in range(8):

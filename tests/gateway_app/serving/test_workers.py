@@ -184,6 +184,7 @@ def test_it_bounds_a_persons_sockets_over_all_workers_also_when_one_dies(
 ) -> None:
     env = shared(model, **configured(user_sockets=4, limits_forget_s=3))
     served = site.start("--workers", "2", **env).ready()
+    served.allow(5 * PATIENCE_S)
     bearer = f"Bearer {site.token()}"
 
     def enters(open_tabs: ExitStack) -> bool:
