@@ -144,7 +144,7 @@ async def test_it_steers_the_next_run_of_a_turn_whose_process_died(
         gateway.runner.draining = True
         session = Session.objects.filter(pk=first["sessionId"])
         await in_database(session.update, lease_expires_at=None)
-        await Heartbeat(other.runner, other.lanes, other.hub, other.config).beat()
+        await model.request(2)  # the other one's heartbeat finds the turn
         assert await other.runner.wait_idle(10)
     assert messages(model, 2)[-1] == ("user", "left!")
     assert await in_database(states_of, first["sessionId"]) == ["completed", "absorbed"]
