@@ -87,3 +87,8 @@ def test_it_keeps_the_vendored_files_as_they_were_published() -> None:
 def test_it_serves_no_source_map_that_is_not_there() -> None:
     for file in (STATIC / "vendor").glob("*.js"):
         assert "sourceMappingURL" not in file.read_text()
+
+
+def test_it_lets_text_within_items_begin_at_its_own_side() -> None:
+    """Chromium does so by itself; Firefox and WebKit hand on the side of the list."""
+    assert re.search(r"(?m)^li \{\n  text-align: start;\n\}", (STATIC / "css/base.css").read_text())
