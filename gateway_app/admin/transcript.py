@@ -30,6 +30,7 @@ class RowView:
     state: SafeString | str
     parts: list[PartView]
     sent: list[PartView]
+    answer: bool
     notes: list[str]
 
 
@@ -134,6 +135,7 @@ def _row(
         else cells.mark(words.word_of(words.MESSAGE_STATES, message.state)),
         parts=parts,
         sent=view_parts(load_parts(message.sent_text or "[]"), tool_names),
+        answer=message.kind == Message.Kind.ASSISTANT,
         notes=_notes(message, sent),
     )
 
@@ -143,8 +145,11 @@ def _baseline(turn: Turn) -> str:
     return gettext("baseline %(baseline)s at revision %(revision)s") % told
 
 
-def _turn(turn: Turn, number: int | None) -> TurnView:
-    """The turn's line: what the guard said, what it took, how it ended."""
+def _turn(turn: Turn, number: int | None, *, noticed: bool) -> TurnView:
+    """The turn's line: what the guard said, what it took, how it ended.
+
+    Why it failed is left to the notice below, where there is one.
+    """
     facts: list[SafeString | str] = []
     if turn.input_tokens is not None or turn.output_tokens is not None:
         facts.append(cells.tokens(turn))
@@ -166,7 +171,7 @@ def _turn(turn: Turn, number: int | None) -> TurnView:
         ribbon=cells.ribbon(turn),
         facts=facts,
         state="" if turn.state == Turn.State.COMPLETED else cells.turn_state(turn),
-        error=turn.error_message,
+        error="" if noticed else turn.error_message,
         model=turn.model,
         where=format_html_join(", ", "{}", [[one] for one in where if one]),
     )
@@ -218,7 +223,10 @@ def read_page(session: Session, agent_name: str, *, before: str, after: str) -> 
         page = reads.read_rows_before(session, reads.parse_cursor(before) if before else None)
     turns = reads.read_turns(session, page)
     numbers = reads.number_turns(session, page, turns)
-    views = {turn.pk: _turn(turn, numbers.get(turn.pk)) for turn in turns}
+    noticed = {row.turn_id for row in page.rows if row.kind == Message.Kind.NOTICE}
+    views = {
+        turn.pk: _turn(turn, numbers.get(turn.pk), noticed=turn.pk in noticed) for turn in turns
+    }
     tool_names: dict[str, str] = {}
     for message in page.rows:
         tool_names |= called_tools(load_parts(message.parts_text))

@@ -19,6 +19,7 @@ from gateway_app.api.answers import ExportResponse
 from gateway_app.content_policy import TRUSTED_TYPES_POLICY
 from gateway_app.selectors.board import read_baselines
 from gateway_app.selectors.exports import FORMS, export_session
+from gateway_app.views import assets
 from sessions_app.admin import activity
 from sessions_app.models import Session
 
@@ -146,6 +147,7 @@ def _context(owner: "TranscriptAdmin", request: HttpRequest, session: Session) -
         "original": session,
         "facts": facts,
         "page": page,
+        "assets": assets(),
         "beginning": BEGINNING,
         "live": not (before or after),
         # as the script writes what the pulse's own address answers

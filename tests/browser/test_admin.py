@@ -5,11 +5,12 @@ from collections.abc import Iterator
 import pytest
 from django.test import Client
 from django.utils import timezone
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 from gateway_app.models import Agent, Turn
 from gateway_app.services.presence import PresenceReport, renew_presence
 from sessions_app.models import BLOCK
+from tests.browser.hostile import MARKDOWN, MARKUP, MATHS
 from tests.browser.test_accessibility import findings
 from tests.browser.violations import watch_violations
 from tests.factories import (
@@ -24,6 +25,10 @@ from tests.factories import (
 )
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+MARKED_UP = (
+    "Some **bold** text.\n\n| A | B |\n|:-|-:|\n| Fridge | 450 Wh |\n\n```python\nx = 1\n```"
+)
 
 
 @pytest.fixture
@@ -43,8 +48,14 @@ def addresses(live_server) -> dict[str, str]:
     Turn.objects.filter(pk=turn.pk).update(lease_owner="web:1:<svg onload=alert(1)>")
     QueuedTurnFactory(session=session)
     SessionFactory(title="<svg onload=alert(1)>", deleted_at=timezone.now())
+    answers = SessionFactory(title="Answers")
+    texts = [MARKED_UP, *MARKUP.values(), *MARKDOWN.values(), *MATHS.values()]
+    for number, text in enumerate(texts, start=1):
+        text = text.replace("\0", "").encode("utf-8", "replace").decode()
+        MessageFactory(session=answers, position=BLOCK + number, kind="assistant", text=text)
     paths = {
         "index": "",
+        "answers": f"sessions_app/session/{answers.pk}/transcript/",
         "sessions": "sessions_app/session/",
         "found": "sessions_app/session/?q=img&is=idle",
         "transcript": f"sessions_app/session/{session.pk}/transcript/",
@@ -114,6 +125,26 @@ def test_it_reads_our_pages_without_scrolling_sideways(page, addresses, name):
         page.goto(addresses[name])
         inner, outer = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert inner <= outer, width
+
+
+def test_it_draws_answers_as_the_chat_does(page, addresses, violations):
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("dialog", lambda dialog: faults.append(dialog.message))
+    page.goto(addresses["answers"])
+    first = page.locator(".h-row").first
+    expect(first.locator(".prose strong")).to_have_text("bold")
+    expect(first.locator(".prose table td").last).to_have_text("450 Wh")
+    expect(first.locator(".prose pre code")).to_have_text("x = 1\n")
+    first.get_by_text("As it is stored").click()
+    expect(first.locator(".h-source .h-text")).to_have_text(MARKED_UP)
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("window.ran") is None
+    assert page.locator(".prose :is(script, style, iframe, form)").count() == 0
+    remote = "all => all.filter(e => !e.src.startsWith('data:')).length"
+    assert page.locator(".prose img").evaluate_all(remote) == 0
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert (faults, violations) == ([], [])
 
 
 @pytest.mark.parametrize("name", ["sessions", "turns", "agents", "tokens", "users"])

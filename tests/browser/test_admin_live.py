@@ -102,7 +102,7 @@ def test_it_shows_an_edit_and_a_removal(live_server, page, session, meanwhile):
     meanwhile(lambda: rows.filter(position=BLOCK + 5).update(parts=edit))
     meanwhile(lambda: rows.filter(position=BLOCK + 6).delete())
     page.clock.run_for(2500)
-    expect(page.get_by_text("Edited by Ops")).to_be_attached()
+    expect(page.get_by_text("Edited by Ops").first).to_be_attached()
     expect(page.locator(".h-row")).to_have_count(58)
 
 

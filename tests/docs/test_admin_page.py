@@ -30,7 +30,7 @@ def flat(text: str) -> str:
 def test_it_names_the_words_that_are_shown() -> None:
     sessions = section(PAGE, "## Sessions")
     verdicts = {word.text for word in words.VERDICTS.values()}
-    states = set(words.SESSION_FILTERS)
+    states = set(words.SESSION_FILTERS.values())
     assert set(table_words(sessions)) == verdicts | states
     for reason in ("rewritten", "compacted", "reconfigured"):
         assert words.REASONS[reason] in sessions
@@ -64,7 +64,7 @@ def test_it_names_buttons_and_links_as_they_are_labelled() -> None:
     assert len(sentences) == 1
     for name in named - elsewhere - models - sentences:
         assert name in SHOWN, name
-    assert "Changed at revision {message.revision}; the agent had sent it at {before}" in SHOWN
+    assert "Changed at revision %(now)s; the agent had sent it at %(before)s" in SHOWN
 
 
 def test_it_gives_addresses_and_times_that_hold() -> None:

@@ -79,7 +79,8 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         names = dict(attrs)
-        if (tag == "script" and "src" not in names) or tag == "style":
+        runs = names.get("type") != "application/json"
+        if (tag == "script" and "src" not in names and runs) or tag == "style":
             self.refused.append(tag)
         self.refused += [name for name in names if name == "style" or name.startswith("on")]
         addresses = [names.get(name) or "" for name in ("href", "src", "action", "formaction")]

@@ -8,6 +8,9 @@
 
 const region = document.querySelector("[data-live]");
 
+/** What a node was when it came, where a script drew something else in its place. */
+export const stored = new WeakMap();
+
 function fetchDocument(address) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -24,7 +27,7 @@ function fetchDocument(address) {
 
 // What a person unfolded stays unfolded in the new nodes.
 function carryOpen(old, fresh) {
-  const before = old.querySelectorAll("details");
+  const before = old.querySelectorAll("details:not(.h-source)");
   const after = fresh.querySelectorAll("details");
   for (let place = 0; place < Math.min(before.length, after.length); place += 1) {
     after[place].open = before[place].open;
@@ -37,20 +40,22 @@ function keyOf(node, place) {
 
 // `old` becomes `fresh`; its children with the same id are kept where they are equal.
 function renew(old, fresh) {
+  const known = stored.get(old) ?? old;
+  if (known !== old) carryOpen(old, known);
   carryOpen(old, fresh);
-  if (old.isEqualNode(fresh)) return;
+  if (known.isEqualNode(fresh)) return;
   const sameShell =
     old.nodeName === fresh.nodeName && old.cloneNode(false).isEqualNode(fresh.cloneNode(false));
   if (!sameShell || !fresh.children.length || !fresh.querySelector("[id]")) {
     old.replaceWith(document.adoptNode(fresh));
     return;
   }
-  const known = new Map([...old.children].map((node, place) => [keyOf(node, place), node]));
+  const children = new Map([...old.children].map((node, place) => [keyOf(node, place), node]));
   let last = null;
   for (const [place, node] of [...fresh.children].entries()) {
     const key = keyOf(node, place);
-    const kept = known.get(key);
-    known.delete(key);
+    const kept = children.get(key);
+    children.delete(key);
     if (kept) {
       const before = kept.previousElementSibling;
       if (before !== last) old.insertBefore(kept, last ? last.nextElementSibling : old.firstChild);
@@ -60,7 +65,7 @@ function renew(old, fresh) {
     }
     last = last ? last.nextElementSibling : old.firstElementChild;
   }
-  for (const gone of known.values()) gone.remove();
+  for (const gone of children.values()) gone.remove();
 }
 
 function atEnd() {
@@ -76,6 +81,7 @@ export function renewParts(answer) {
     const fresh = answer.getElementById(part.id);
     if (fresh) renew(part, fresh);
   }
+  document.dispatchEvent(new Event("renewed"));
   if (focused && document.activeElement?.id !== focused) {
     document.getElementById(focused)?.focus({ preventScroll: true });
   }
