@@ -203,6 +203,7 @@ async def test_it_leaves_an_end_that_waits_to_the_next_process(
             await sync_to_async(refuse)(Message, when=f"NEW.{ANSWER}")
             gate.release()
             await ear.hears()
+        await client.until(lambda: client.text(sent["turnId"]) == "one two three")
         await gateway.drain(0)
     assert (await turn_of(sent["turnId"])).state == "running"
     await sync_to_async(accept)(Message)
