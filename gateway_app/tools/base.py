@@ -20,7 +20,7 @@ class ToolContext:
     session_id: UUID
     turn_id: UUID
     call_id: str
-    """The call's name in the transcript; it is never run again under the same one."""
+    """The call's id in the transcript, where models make it: several use one again later."""
 
 
 class Tool(Protocol):
