@@ -9,12 +9,19 @@ import pytest_asyncio
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.db import connections
+from hypothesis import HealthCheck, settings
 
 from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost, set_host
 from gateway_app.serving.catalogues import compile_if_stale
 from tests.factories import UserFactory
 from tests.fake_model_server import FakeModelServer
+
+# how fast a machine is decides no test
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 DATABASES: Final = {"db", "transactional_db", "database_url"}
 """Fixtures that bring a database of the kind that DATABASE_URL names."""

@@ -27,7 +27,8 @@ CODES: Final = frozenset(
 CLOSES: Final = {1000, 4001, 4003, 4008, 4009, 4012, 4013}
 
 fuzzed = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

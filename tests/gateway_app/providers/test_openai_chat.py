@@ -4,7 +4,7 @@ import json
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_app.providers.base import Prompt, RequestSettings
@@ -135,7 +135,6 @@ kinds = st.sampled_from(["user", "assistant", "tool", "operator", "notice", "sum
 
 
 @given(kinds, json_values)
-@settings(deadline=None)
 def test_it_reads_or_refuses_any_json(kind: str, value: object) -> None:
     try:
         piece = WIRE.encode(a_row(kind, json.dumps(value)))
@@ -145,7 +144,6 @@ def test_it_reads_or_refuses_any_json(kind: str, value: object) -> None:
 
 
 @given(st.text(st.characters(), max_size=50))
-@settings(deadline=None)
 def test_it_encodes_any_text_into_a_body_that_can_be_sent(words: str) -> None:
     row = a_row("user", text(words))
     body = a_body(WIRE.encode(row), prompt=Prompt("hash", words + "."))
@@ -172,7 +170,6 @@ def test_it_leaves_out_an_empty_prompt_and_no_tools() -> None:
 
 
 @given(st.lists(st.text(), min_size=1, max_size=6), st.text())
-@settings(deadline=None)
 def test_a_grown_request_starts_with_the_request_before(texts: list[str], system: str) -> None:
     prompt = Prompt("hash", system)
     pieces = [WIRE.encode(a_row("user", text(one))) for one in texts]

@@ -52,7 +52,7 @@ def test_it_reads_a_whole_answer() -> None:
 
 
 @given(st.lists(st.integers(0, len(ANSWER)), max_size=60), st.booleans())
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_it_reads_the_same_however_the_bytes_are_cut(cuts: list[int], crlf: bool) -> None:
     answer = ANSWER.replace(b"\n", b"\r\n") if crlf else ANSWER
     edges = [0, *sorted(cuts), len(answer)]
@@ -65,7 +65,6 @@ def test_it_reads_the_same_byte_by_byte() -> None:
 
 
 @given(st.binary(max_size=400), st.integers(0, 400))
-@settings(deadline=None)
 def test_it_survives_any_bytes(noise: bytes, cut: int) -> None:
     try:
         deltas = read(noise[:cut], noise[cut:])
@@ -75,7 +74,6 @@ def test_it_survives_any_bytes(noise: bytes, cut: int) -> None:
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), max_size=20))
-@settings(deadline=None)
 def test_it_gives_every_text_as_it_was_sent(texts: list[str]) -> None:
     sent = "".join(
         f"data: {json.dumps({'choices': [{'delta': {'content': t}}]})}\n\n" for t in texts
