@@ -1,14 +1,17 @@
 """The default agent has every tool; what the tests' own tools keep is forgotten."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from asgiref.sync import sync_to_async
 
+from gateway_app.config import GatewayConfig
 from gateway_app.models import AgentVersion
 from gateway_app.tools.registry import all_tools
 from sessions_app.models import Message
 from tests.ag_ui_verifier import Json
+from tests.fake_model_server import FakeModelServer
 from tests.socket_client import SocketClient
 from tests.toolbox import agent_tools
 
@@ -21,6 +24,16 @@ def equipped(transactional_db: None) -> Iterator[None]:
     agent_tools.forget()
     yield
     agent_tools.forget()
+
+
+def with_anthropic(config: GatewayConfig, model: FakeModelServer) -> GatewayConfig:
+    """The model answers by way of Anthropic's Messages."""
+    return replace(
+        config,
+        default_model="anthropic:claude-sonnet-5-5",
+        anthropic_api_key="sk-ant-test",
+        anthropic_base_url=model.url,
+    )
 
 
 @sync_to_async

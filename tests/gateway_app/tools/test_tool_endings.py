@@ -1,23 +1,19 @@
 """Turns that end while a tool runs: stopped, drained, crashed. No tool is run a second time."""
 
 from dataclasses import replace
-from datetime import timedelta
-from uuid import UUID
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
-from django.utils import timezone
 
 from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
 from gateway_app.models import Turn
 from gateway_app.services.dead_runs import UNKNOWN
 from gateway_app.turns.tool_step import STOPPED
-from sessions_app.models import Session
 from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
 from tests.gateway_app.coherence.elsewhere import grows_only
-from tests.gateway_app.tools.conftest import results, rows_of, told
+from tests.gateway_app.test_ag_ui_recovery import crash
+from tests.gateway_app.tools.conftest import results, rows_of, told, with_anthropic
 from tests.session_log import kinds, read_log, verified
 from tests.socket_client import Frame, SocketClient
 from tests.toolbox import agent_tools
@@ -45,15 +41,6 @@ async def held(client: SocketClient, *others: ToolCall, first: ToolCall, text: s
     await client.until(lambda: told(client) == len(others))
     await agent_tools.called(first.id)
     return sent
-
-
-async def crash(gateway: GatewayHost, session_id: str) -> None:
-    """Every run of this process is gone as it stood, and its lease has run out."""
-    await gateway.runner.aclose()
-    gateway.runner.draining = False  # from now on it is the process that finds what was left
-    await sync_to_async(Session.objects.filter(pk=UUID(session_id)).update)(
-        lease_expires_at=timezone.now() - timedelta(seconds=1)
-    )
 
 
 @pytest.mark.parametrize("call", [LOOK, LISTEN], ids=["thread", "coroutine"])
@@ -162,12 +149,7 @@ class TestAnthropic:
 
     @pytest.fixture
     def config(self, config: GatewayConfig, model: FakeModelServer) -> GatewayConfig:
-        return replace(
-            config,
-            default_model="anthropic:claude-sonnet-5-5",
-            anthropic_api_key="sk-ant-test",
-            anthropic_base_url=model.url,
-        )
+        return with_anthropic(config, model)
 
     @pytest.mark.parametrize("end", ["stop", "crash"])
     async def test_it_keeps_what_the_provider_wants_back(

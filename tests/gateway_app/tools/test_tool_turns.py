@@ -17,7 +17,7 @@ from sessions_app.models import Message
 from tests.factories import SessionFactory
 from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
 from tests.gateway_app.coherence.elsewhere import grows_only
-from tests.gateway_app.tools.conftest import results, rows_of, told
+from tests.gateway_app.tools.conftest import results, rows_of, told, with_anthropic
 from tests.session_log import verified
 from tests.socket_client import SocketClient
 from tests.toolbox import agent_tools
@@ -227,12 +227,7 @@ class TestAnthropic:
 
     @pytest.fixture
     def config(self, config: GatewayConfig, model: FakeModelServer) -> GatewayConfig:
-        return replace(
-            config,
-            default_model="anthropic:claude-sonnet-5-5",
-            anthropic_api_key="sk-ant-test",
-            anthropic_base_url=model.url,
-        )
+        return with_anthropic(config, model)
 
     async def test_it_offers_tools_and_sends_results_back(
         self, gateway: GatewayHost, model: FakeModelServer, owner: User
