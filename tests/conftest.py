@@ -9,6 +9,7 @@ import pytest_asyncio
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.db import connections
+from django.utils import translation
 from hypothesis import HealthCheck, settings
 
 from gateway_app.config import GatewayConfig
@@ -46,6 +47,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def translations() -> None:
     """The compiled translations are those of the source, as `make setup` would leave them."""
     compile_if_stale()
+
+
+@pytest.fixture(autouse=True)
+def language() -> Iterator[None]:
+    """A page that was asked for in German leaves its thread to the next test in English."""
+    yield
+    translation.deactivate()
 
 
 @pytest.fixture
