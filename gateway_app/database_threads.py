@@ -1,9 +1,9 @@
 """The one place where async code crosses to the database.
 
-SQLite: one writer thread with a queue (its file has one writer anyway, and its busy handler is not
-fair) and a few readers on the query-only alias. PostgreSQL: a bounded pool that does both, a
-connection each. A finished job wakes the event loop once, together with all others that finished
-meanwhile. Cancelling an awaited job does not stop it: it commits.
+SQLite: one writer thread with a queue (its file has one writer anyway, and whoever waits for the
+lock has no turn) and a few readers on the query-only alias. PostgreSQL: a bounded pool that does
+both, a connection each. A finished job wakes the event loop once, together with all others that
+finished meanwhile. Cancelling an awaited job does not stop it: it commits.
 """
 
 import asyncio

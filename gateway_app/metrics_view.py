@@ -25,7 +25,7 @@ _PROXIED: Final = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwar
 @never_cache
 @require_safe
 async def metrics(request: HttpRequest) -> HttpResponse:
-    """The metrics of the process that took the request, or why they are not shown."""
+    """The metrics, or why they are not shown."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         if (refused := await sync_to_async(_refused)(token.strip())) is not None:

@@ -79,7 +79,7 @@ class Taken:
 class SharedLimits:
     """One process's share in the counts of all. Nothing here raises.
 
-    `owner` is the process's name. So long as `forget_s` after its last word it is dead, and its
+    `owner` is the process's name. `forget_s` after its last word it is taken for dead, and its
     sockets count no more.
     """
 

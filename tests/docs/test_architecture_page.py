@@ -36,7 +36,10 @@ def test_it_names_a_test_for_everything_that_must_hold() -> None:
 def test_it_gives_the_times_that_hold() -> None:
     config = GatewayConfig()
     assert f"after {config.lease_s:.0f} s" in PAGE
-    assert f"a poll every {config.poll_s:.0f} s" in PAGE
+    assert f"| the poll, which heals lost wake-ups | every {config.poll_s:.0f} s |" in PAGE
+    assert f"| housekeeping | every {config.housekeeping_s:.0f} s |" in PAGE
+    assert f"| what the process tells of itself | every {config.presence_s:.0f} s" in PAGE
+    assert f"{1000 / config.limits_settle_ms:.0f} times a second, while somebody" in PAGE
     assert f"{config.flush_quick_tick_ms} or {config.flush_tick_ms} ms" in PAGE
     assert f"readers (SQLite), {config.reader_threads} " in PAGE
     assert f"pool (PostgreSQL), {config.postgres_threads} " in PAGE
