@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 import msgspec
@@ -143,47 +143,78 @@ def _shorten(content: object) -> tuple[object, bool]:
     return shown, cut
 
 
-def usage_shape(turn: Turn) -> Shape | None:
-    """Tokens of a turn, without what the provider did not tell."""
-    usage = without_none(
+class Spent(Protocol):
+    """What a turn, or one run of it, took; None where nothing is known."""
+
+    @property
+    def model(self) -> str | None: ...
+
+    input_tokens: int | None
+    cached_tokens: int | None
+    cache_write_tokens: int | None
+    output_tokens: int | None
+    context_tokens: int | None
+    ttft_ms: int | None
+    duration_ms: int | None
+    cost_usd: Decimal | None
+
+
+def usage_shape(spent: Spent) -> Shape:
+    """Tokens, without what the provider did not tell."""
+    return without_none(
         {
-            "inputTokens": turn.input_tokens,
-            "cachedInputTokens": turn.cached_tokens,
-            "cacheWriteInputTokens": turn.cache_write_tokens,
-            "outputTokens": turn.output_tokens,
+            "inputTokens": spent.input_tokens,
+            "cachedInputTokens": spent.cached_tokens,
+            "cacheWriteInputTokens": spent.cache_write_tokens,
+            "outputTokens": spent.output_tokens,
         }
     )
-    return usage or None
 
 
 def cost(value: Decimal | None) -> float | None:
     return None if value is None else float(value)
 
 
-def turn_shape(turn: Turn) -> Shape:
-    """What a person may know of a turn that stands beside its messages."""
+def spent_shape(spent: Spent) -> Shape:
+    """Who answered, how full its window was, how long it took and what it cost."""
+    return without_none(
+        {
+            "model": spent.model or None,
+            "contextTokens": spent.context_tokens,
+            "ttftMs": spent.ttft_ms,
+            "durationMs": spent.duration_ms,
+            "costUsd": cost(spent.cost_usd),
+        }
+    )
+
+
+def outcome_shape(turn: Turn) -> Shape:
+    """What became of a turn, as its people and an export of its session read it."""
     error = None
     if turn.error_code:
         error = {"code": turn.error_code, "message": turn.error_message}
-    return without_none(
+    return spent_shape(turn) | without_none(
         {
-            "turnId": str(turn.pk),
             "state": turn.state,
-            "verdict": turn.worst_verdict or turn.verdict or None,
-            "reason": turn.worst_reason or turn.reason or None,
-            "baseline": turn.baseline,
-            "revision": turn.revision,
-            "model": turn.model or None,
-            "fallbackFrom": turn.fallback_from or None,
-            "usage": usage_shape(turn),
-            "contextTokens": turn.context_tokens,
-            "ttftMs": turn.ttft_ms,
-            "durationMs": turn.duration_ms,
-            "costUsd": cost(turn.cost_usd),
+            "usage": usage_shape(turn) or None,
             "retryOf": turn.retry_of and str(turn.retry_of),
             "error": error,
         }
     )
+
+
+def turn_shape(turn: Turn) -> Shape:
+    """What a person may know of a turn that stands beside its messages."""
+    guarded = without_none(
+        {
+            "verdict": turn.worst_verdict or turn.verdict or None,
+            "reason": turn.worst_reason or turn.reason or None,
+            "baseline": turn.baseline,
+            "revision": turn.revision,
+            "fallbackFrom": turn.fallback_from or None,
+        }
+    )
+    return {"turnId": str(turn.pk)} | outcome_shape(turn) | guarded
 
 
 def turn_shapes(turns: Iterable[Turn]) -> list[Shape]:

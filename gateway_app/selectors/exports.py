@@ -22,7 +22,7 @@ from django.utils.text import slugify
 from gateway_app.models import Turn
 from gateway_app.selectors.markdown import markdown_head, markdown_row
 from gateway_app.selectors.sessions import own_session
-from gateway_app.shapes import Shape, cost, timestamp, usage_shape, without_none
+from gateway_app.shapes import Shape, outcome_shape, timestamp, without_none
 from sessions_app import database as db
 from sessions_app.models import Message, Session
 from sessions_app.selectors import visible_to_person
@@ -145,26 +145,13 @@ def _session_line(session: Session) -> Shape:
 
 
 def _turn_line(turn: Turn) -> Shape:
-    error = {"code": turn.error_code, "message": turn.error_message} if turn.error_code else None
-    return without_none(
-        {
-            "type": "turn",
-            "id": str(turn.pk),
-            "state": turn.state,
-            "block": turn.block,
-            "model": turn.model or None,
-            "finish": turn.finish or None,
-            "usage": usage_shape(turn),
-            "contextTokens": turn.context_tokens,
-            "ttftMs": turn.ttft_ms,
-            "durationMs": turn.duration_ms,
-            "costUsd": cost(turn.cost_usd),
-            "retryOf": turn.retry_of and str(turn.retry_of),
-            "error": error,
-            "createdAt": timestamp(turn.created_at),
-            "finishedAt": timestamp(turn.finished_at),
-        }
-    )
+    where = {"type": "turn", "id": str(turn.pk), "block": turn.block}
+    ended = {
+        "finish": turn.finish or None,
+        "createdAt": timestamp(turn.created_at),
+        "finishedAt": timestamp(turn.finished_at),
+    }
+    return where | outcome_shape(turn) | without_none(ended)
 
 
 def _row_line(row: StoredRow, unseen: dict[UUID, UUID | None]) -> Shape:

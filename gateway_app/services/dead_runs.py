@@ -25,6 +25,9 @@ LOST: Final = say("The server stopped while this answer was being written. Send 
 AGAIN: Final = say("The server stopped. The answer is being written again.")
 STOPPED: Final = say("Stopped before an answer.")
 
+_OpenItems = dict[tuple[str, str], list[bytes]]
+"""Kind and id of what has a beginning and no end yet -> the events that end it."""
+
 
 @dataclass(slots=True)
 class DeadRun:
@@ -57,43 +60,11 @@ def read_dead(session_id: UUID, turn_id: UUID, generation: int) -> DeadRun:
 
 def read_dead_run(logged: Sequence[bytes]) -> DeadRun:
     """The last message's text and what must be closed, from one run's events."""
-    dead = DeadRun()
-    open_items: dict[tuple[str, str], list[bytes]] = {}
+    dead, open_items = DeadRun(), _OpenItems()
     for one in logged:
         event = msgspec.json.decode(one)
-        kind = event["type"]
-        if kind == "TEXT_MESSAGE_START":
-            if dead.message_id != UUID(event["messageId"]):  # the one before was blank
-                dead.text = dead.reasoning = ""
-            dead.message_id = UUID(event["messageId"])
-            open_items["text", event["messageId"]] = [events.text_end(dead.message_id)]
-        elif kind == "TEXT_MESSAGE_CONTENT":
-            dead.text += event["delta"]
-        elif kind == "TEXT_MESSAGE_END":
-            open_items.pop(("text", event["messageId"]), None)
-        elif kind == "REASONING_START":
-            span, dead.reasoning = UUID(event["messageId"]), ""
-            dead.message_id = events.reasoning_id(span)
-            open_items["reasoning", event["messageId"]] = events.reasoning_end(span)
-        elif kind == "REASONING_MESSAGE_CONTENT":
-            dead.reasoning += event["delta"]
-        elif kind == "REASONING_END":
-            open_items.pop(("reasoning", event["messageId"]), None)
-        elif kind == "TOOL_CALL_START":
-            if dead.message_id != UUID(event["parentMessageId"]):
-                dead.text = dead.reasoning = ""
-            dead.message_id, call_id = UUID(event["parentMessageId"]), event["toolCallId"]
-            dead.calls[call_id] = ToolCall(call_id, event["toolCallName"], "")
-        elif kind == "TOOL_CALL_ARGS":
-            call = dead.calls[event["toolCallId"]]
-            dead.calls[call.id] = replace(call, arguments=call.arguments + event["delta"])
-        elif kind == "TOOL_CALL_RESULT":
-            dead.results[event["toolCallId"]] = _result(event)
-        elif kind == "CUSTOM" and event["name"] == "hermes.committed":
-            dead.message_id, dead.text, dead.reasoning = None, "", ""
-            dead.calls, dead.results = {}, {}
-        elif kind in {"RUN_FINISHED", "RUN_ERROR"}:
-            dead.terminal = True
+        _take(dead, event)
+        _follow(open_items, event)
     told = set(dead.results)
     dead.close_calls()
     dead.closing = (
@@ -101,6 +72,52 @@ def read_dead_run(logged: Sequence[bytes]) -> DeadRun:
         *(result_event(one) for call_id, one in dead.results.items() if call_id not in told),
     )
     return dead
+
+
+def _take(dead: DeadRun, event: Mapping[str, Any]) -> None:
+    """The run had shown this event, too."""
+    match event:
+        case {"type": "TEXT_MESSAGE_START", "messageId": message_id}:
+            _go_on(dead, UUID(message_id))
+        case {"type": "TEXT_MESSAGE_CONTENT", "delta": text}:
+            dead.text += text
+        case {"type": "REASONING_START", "messageId": span}:
+            dead.message_id, dead.reasoning = events.reasoning_id(UUID(span)), ""
+        case {"type": "REASONING_MESSAGE_CONTENT", "delta": text}:
+            dead.reasoning += text
+        case {"type": "TOOL_CALL_START", "toolCallId": call_id, "toolCallName": name}:
+            _go_on(dead, UUID(event["parentMessageId"]))
+            dead.calls[call_id] = ToolCall(call_id, name, "")
+        case {"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": text}:
+            call = dead.calls[call_id]
+            dead.calls[call_id] = replace(call, arguments=call.arguments + text)
+        case {"type": "TOOL_CALL_RESULT", "toolCallId": call_id}:
+            dead.results[call_id] = _result(event)
+        case {"type": "CUSTOM", "name": "hermes.committed"}:
+            dead.message_id, dead.text, dead.reasoning = None, "", ""
+            dead.calls, dead.results = {}, {}
+        case {"type": "RUN_FINISHED" | "RUN_ERROR"}:
+            dead.terminal = True
+
+
+def _go_on(dead: DeadRun, message_id: UUID) -> None:
+    """The run writes this message; what it wrote of another one was blank."""
+    if dead.message_id != message_id:
+        dead.text = dead.reasoning = ""
+    dead.message_id = message_id
+
+
+def _follow(open_items: _OpenItems, event: Mapping[str, Any]) -> None:
+    """The items that are open after this event, each with the events that close it."""
+    match event:
+        case {"type": "TEXT_MESSAGE_START", "messageId": message_id}:
+            open_items["text", message_id] = [events.text_end(UUID(message_id))]
+        case {"type": "TEXT_MESSAGE_END", "messageId": message_id}:
+            open_items.pop(("text", message_id), None)
+        case {"type": "REASONING_START", "messageId": span}:
+            open_items["reasoning", span] = events.reasoning_end(UUID(span))
+        case {"type": "REASONING_END", "messageId": span}:
+            open_items.pop(("reasoning", span), None)
 
 
 def _result(event: Mapping[str, Any]) -> ToolResult:

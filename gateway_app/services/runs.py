@@ -1,7 +1,8 @@
 """What a run writes: its steps and its end. Each write is fenced by the run's generation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -49,7 +50,7 @@ class TurnRecord:
     output_tokens: int | None = None
     cache_write_tokens: int | None = None
     context_tokens: int | None = None
-    cost_usd: Any = None
+    cost_usd: Decimal | None = None
     ttft_ms: int | None = None
     duration_ms: int | None = None
     step_sent: str | None = None
@@ -90,7 +91,6 @@ class RunWrite:
     lease_owner: str | None = None
     absorb: bool = False
     """Messages that steer this run are written behind its rows."""
-    names: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +130,11 @@ def _write_run(write: RunWrite) -> RunWritten:
         steered = absorb_steers(run, transcript, (highest or run.block * BLOCK) + len(messages))
         seq, revision = seq + steered.count, steered.revision or revision
     transcript.announce(revision)
-    names = {**write.names, **steered.names}
     rows = [*messages, *steered.rows]
     written = [
         *write.before,
         *(
-            events.custom("message", new_message_shape(message, revision, names))
+            events.custom("message", new_message_shape(message, revision, steered.names))
             for message in [*shown, *steered.rows]
         ),
         events.committed(locked.revision, revision, [message.id for message in rows]),

@@ -9,7 +9,7 @@ from gateway_app.agent import Draft
 from gateway_app.services.dead_runs import STOPPED, notice
 from gateway_app.services.runs import RunWrite, TurnRecord
 from gateway_app.services.starting import RunLease
-from gateway_app.shapes import cost
+from gateway_app.shapes import spent_shape, usage_shape, without_none
 from gateway_app.tools.registry import read_names
 from gateway_app.turns.live_run import LiveRun
 from gateway_app.turns.tool_step import open_results, step_rows
@@ -20,7 +20,7 @@ from sessions_app.transcript import NewMessage
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """state: completed, stopped, failed or interrupted. A failure has a code and a sentence."""
+    """state: completed, stopped or failed. A failure has a code and a sentence."""
 
     state: str
     code: str = ""
@@ -68,7 +68,7 @@ def closing_rows(draft: Draft | None, ending: Ending, finish: str) -> list[NewMe
         if not draft.results and ending.state != "completed":
             draft.calls, draft.sent = [], None  # an answer that was cut has no valid signatures
         rows += step_rows(draft, finish)
-    if ending.state == "failed" or (ending.state == "interrupted"):
+    if ending.state == "failed":
         rows.append(notice(ending.sentence, ending.code))
     elif ending.state == "stopped" and not (draft is not None and draft.text):
         rows.append(notice(STOPPED, "stopped"))
@@ -94,22 +94,15 @@ def _session_meta(live: LiveRun) -> NewMessage:
 
 def usage_of(record: TurnRecord) -> dict[str, Any] | None:
     """The run's tokens as AG-UI's TokenUsage; None where the provider told nothing."""
-    provider, _, model = (record.model or "").partition(":")
-    usage = {
-        "provider": provider or None,
-        "model": model or None,
-        "inputTokens": record.input_tokens,
-        "outputTokens": record.output_tokens,
-        "cachedInputTokens": record.cached_tokens,
-        "cacheWriteInputTokens": record.cache_write_tokens,
-    }
     if record.input_tokens is None and record.output_tokens is None:
         return None
-    return {name: value for name, value in usage.items() if value is not None}
+    provider, _, model = (record.model or "").partition(":")
+    named = without_none({"provider": provider or None, "model": model or None})
+    return named | usage_shape(record)
 
 
 def _terminal(run: RunLease, record: TurnRecord, ending: Ending) -> bytes:
-    facts: dict[str, Any] = {}
+    facts = spent_shape(record)
     if record.verdict:
         facts["cache"] = {
             "verdict": record.worst_verdict or record.verdict,
@@ -117,18 +110,9 @@ def _terminal(run: RunLease, record: TurnRecord, ending: Ending) -> bytes:
             "baseline": record.baseline,
             "revision": record.revision,
         }
-    if record.model:
-        facts["model"] = record.model
     if record.fallback_from:
         facts["fallbackFrom"] = record.fallback_from
-    if record.ttft_ms is not None:
-        facts["ttftMs"] = record.ttft_ms
-    facts["durationMs"] = record.duration_ms
-    if record.context_tokens is not None:
-        facts["contextTokens"] = record.context_tokens
-    if record.cost_usd is not None:
-        facts["costUsd"] = cost(record.cost_usd)
-    if ending.state in {"failed", "interrupted"}:
+    if ending.state == "failed":
         return events.run_error(ending.code, ending.sentence, facts)
     return events.run_finished(
         run.session_id,

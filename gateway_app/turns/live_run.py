@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from time import monotonic
 from typing import Final
@@ -59,7 +60,7 @@ class LiveRun:
         """A step broke off with the database, and may have been committed all the same. The run
         ends nothing then: whoever recovers the turn reads what became of the step."""
         self.profile: Profile | None = None
-        self.log = log.open(run, self.lose)
+        self.log = log.open(run, self.stop)
         self._config = run.config
         self._provider: Provider | None = None
         self._writing: asyncio.Future[RunWritten] | None = None
@@ -74,9 +75,6 @@ class LiveRun:
             self.stopping = why
         if self.task is not None:
             self.task.cancel()
-
-    def lose(self, why: str) -> None:
-        self.stop(why)
 
     # --- the agent's port ---
 
@@ -223,11 +221,7 @@ class LiveRun:
     async def _commit(self, write: RunWrite) -> RunWritten:
         await self.log.settle()
         before = self.log.take()
-        whole = RunWrite(
-            run=write.run, messages=write.messages, before=[*before, *write.before],
-            terminal=write.terminal, record=write.record, state=write.state,
-            lease_owner=write.lease_owner, absorb=write.absorb, names=write.names,
-        )  # fmt: skip
+        whole = replace(write, before=[*before, *write.before])
         try:
             written = await self._lanes.write(write_run, write=whole)
         except DatabaseError:
