@@ -70,7 +70,7 @@ def notice_part(sentence: Sentence) -> dict[str, Any]:
 
 def translated_part(part: Mapping[str, Any]) -> str | None:
     """A notice's part in the active language; None: it is none, or the catalogue lacks it."""
-    found = _read(part.get("sentences"))
+    found = read_shape(part.get("sentences"))
     if found is None or any(gettext(text) == text for text, _ in found.parts):
         return None
     return found.translated()
@@ -81,8 +81,8 @@ def _filled(text: str, values: Mapping[str, Value], write: Callable[[Value], str
     return _PLACEHOLDER.sub(lambda found: write(values.get(found[1], found[0])), text)
 
 
-def _read(shape: object) -> Sentence | None:
-    """The sentence of a shape; None where a raw writer left something else."""
+def read_shape(shape: object) -> Sentence | None:
+    """The sentence that has the shape; None where a raw writer left something else."""
     if not isinstance(shape, list) or not shape:
         return None
     parts = []
@@ -98,7 +98,7 @@ def _read(shape: object) -> Sentence | None:
 def _value(shape: object) -> Value:
     if isinstance(shape, str | int | float):
         return shape
-    return _read(shape) or ""
+    return read_shape(shape) or ""
 
 
 def _shape(value: Value) -> Any:

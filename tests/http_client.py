@@ -48,9 +48,9 @@ class HttpClient:
         error: Answer = answer.json()["error"]
         return error | {"status": answer.status_code}
 
-    async def file(self, path: str) -> bytes:
+    async def file(self, path: str, **options: Any) -> bytes:
         """A download, as it comes in pieces."""
-        answer: Any = await self.ask("GET", path)
+        answer: Any = await self.ask("GET", path, **options)
         assert answer.status_code == 200, answer.content
         content = b"".join([piece async for piece in answer.streaming_content])
         answer.close()

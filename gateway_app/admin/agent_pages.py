@@ -1,11 +1,9 @@
 """An agent's versions side by side, and the way to move running conversations to the current."""
 
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from django.contrib import admin, messages
-from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
@@ -16,11 +14,13 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from gateway_app.admin import cells
+from gateway_app.admin.history import note_change
 from gateway_app.admin.word_diff import Piece, compare
 from gateway_app.content_policy import TRUSTED_TYPES_POLICY
 from gateway_app.models import Agent, AgentVersion
 from gateway_app.services.agents import apply_version, sessions_behind
 from sessions_app.errors import MessageInvalid
+from sessions_app.sentences import say
 
 COUNTED: Final = 10_000
 """More conversations than these are not counted before they are moved."""
@@ -168,9 +168,15 @@ def _apply(request: HttpRequest, agent: Agent) -> HttpResponse:
         messages.warning(request, exc.sentence.translated())
         return HttpResponseRedirect(reverse("admin:gateway_app_agent_apply", args=[agent.pk]))
     if moved:
-        told = f"Applied version {number} to {moved} running conversations."
-        user = cast(User, request.user)
-        LogEntry.objects.log_actions(user.pk, [agent], CHANGE, told, single_object=True)
+        note_change(
+            request,
+            agent,
+            say(
+                "Applied version %(number)s. Running conversations that have it now: %(count)s.",
+                number=str(number),
+                count=moved,
+            ),
+        )
     messages.success(
         request,
         ngettext(

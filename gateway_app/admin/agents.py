@@ -28,46 +28,68 @@ VERSION_FIELDS = (
 MAX_FALLBACKS = 5
 LISTED_VERSIONS = 20
 DEFAULT = Word(gettext_noop("Default"), "check", "ok")
+OWN_TOOLS = (
+    gettext_noop("Tell the date, the weekday and the time."),
+    gettext_noop(
+        "Find earlier conversations of the person you talk with, newest first, by their titles."
+    ),
+)
+"""First lines of the tools that Hermes brings along, for the catalogue."""
 
 
 class AgentForm(forms.ModelForm[Agent]):
     """An agent's name and the content of its next version, filled from the current one."""
 
     make_default = forms.BooleanField(
-        label="Default agent",
+        label=_("Default agent"),
         required=False,
-        help_text="New sessions begin with it. To change that, make another agent the default.",
+        help_text=_("New sessions begin with it. To change that, make another agent the default."),
     )
     model = forms.CharField(
+        label=_("Model"),
         max_length=128,
         required=False,
-        help_text="PROVIDER:MODEL, such as openai:gpt-5 or local:smollm2. Empty: the site's.",
+        help_text=_("PROVIDER:MODEL, such as openai:gpt-5 or local:smollm2. Empty: the site's."),
     )
     fallback_models = forms.CharField(
+        label=_("Fallback models"),
         widget=forms.Textarea(attrs={"rows": 3, "cols": 60}),
         required=False,
-        help_text="One PROVIDER:MODEL a line, asked in this order when the model above is not"
-        " there, does not answer or takes no more requests.",
+        help_text=_(
+            "One PROVIDER:MODEL a line, asked in this order when the model above is not there, does"
+            " not answer or takes no more requests."
+        ),
     )
     tools = forms.MultipleChoiceField(
+        label=_("Tools"),
         widget=forms.CheckboxSelectMultiple,
         required=False,
-        help_text="What the agent may do on behalf of whoever writes to it. Several servers and"
-        " small models take no tools.",
+        help_text=_(
+            "What the agent may do on behalf of whoever writes to it. Several servers and small"
+            " models take no tools."
+        ),
     )
     system_prompt = forms.CharField(
+        label=_("System prompt"),
         widget=forms.Textarea(attrs={"rows": 14, "cols": 90, "dir": "auto"}),
         required=False,
         strip=False,
-        help_text="Running sessions keep the version that they began with.",
+        help_text=_("Running sessions keep the version that they began with."),
     )
     temperature = forms.FloatField(
-        required=False, min_value=0, max_value=2, help_text="Empty: the provider's."
+        label=_("Temperature"),
+        required=False,
+        min_value=0,
+        max_value=2,
+        help_text=_("Empty: the provider's."),
     )
     max_output_tokens = forms.IntegerField(
-        required=False, min_value=1, help_text="Empty: the provider's."
+        label=_("Max output tokens"),
+        required=False,
+        min_value=1,
+        help_text=_("Empty: the provider's."),
     )
-    edited_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
+    edited_version = forms.IntegerField(label="", widget=forms.HiddenInput, required=False)
 
     class Meta:
         model = Agent
@@ -94,7 +116,7 @@ class AgentForm(forms.ModelForm[Agent]):
         model = str(self.cleaned_data["model"]).strip()
         provider, colon, name = model.partition(":")
         if model and not (provider and colon and name):
-            raise forms.ValidationError("Name the provider too, such as openai:gpt-5.")
+            raise forms.ValidationError(gettext("Name the provider too, such as openai:gpt-5."))
         return model
 
     def clean_fallback_models(self) -> str:
@@ -102,11 +124,11 @@ class AgentForm(forms.ModelForm[Agent]):
         names = list(dict.fromkeys(str(self.cleaned_data["fallback_models"]).split()))
         for name in names:
             if len(name) > 128 or not all(name.partition(":")):
-                raise forms.ValidationError(
-                    f"Write {name[:50]!r} with its provider, such as openai:gpt-5."
-                )
+                told = gettext("Write “%(name)s” with its provider, such as openai:gpt-5.")
+                raise forms.ValidationError(told % {"name": name[:50]})
         if len(names) > MAX_FALLBACKS:
-            raise forms.ValidationError(f"Name at most {MAX_FALLBACKS} models.")
+            told = gettext("Name at most %(count)s models.")
+            raise forms.ValidationError(told % {"count": MAX_FALLBACKS})
         return "\n".join(names)
 
     def clean_tools(self) -> str:
@@ -118,10 +140,11 @@ class AgentForm(forms.ModelForm[Agent]):
         cleaned = super().clean()
         edited, current = self.cleaned_data.get("edited_version"), self.instance.current_version
         if not self.instance._state.adding and edited not in (None, current):
-            raise forms.ValidationError(
-                f"Version {current} was saved while you edited version {edited}. "
-                "Open the agent again and repeat your change there."
+            told = gettext(
+                "Version %(current)s was saved while you edited version %(edited)s. Open the agent"
+                " again and repeat your change there."
             )
+            raise forms.ValidationError(told % {"current": current, "edited": edited})
         return cleaned
 
     def clean_system_prompt(self) -> str:
@@ -136,12 +159,18 @@ def _tool_choices(chosen: Sequence[str]) -> list[tuple[str, str]]:
     """What is installed, and what the agent has all the same."""
     known = [(tool.name, f"{tool.name}: {_first_line(tool)}") for tool in all_tools()]
     names = {name for name, _ in known}
-    gone = [(name, f"{name} (not installed)") for name in chosen if name not in names]
+    gone = [
+        (name, gettext("%(tool)s (not installed)") % {"tool": name})
+        for name in chosen
+        if name not in names
+    ]
     return [*known, *gone]
 
 
 def _first_line(tool: Tool) -> str:
-    return tool.description.partition("\n")[0]
+    """Of the description; models read it in English, people in their language if it has one."""
+    line = tool.description.partition("\n")[0]
+    return gettext(line) if line else ""
 
 
 def current_version(agent: Agent) -> AgentVersion | None:
@@ -208,11 +237,7 @@ class AgentAdmin(admin.ModelAdmin[Agent]):
 
     @admin.display(description=_("default"))
     def default_cell(self, agent: Agent) -> SafeString | str:
-        return (
-            cells.mark(Word(gettext_noop("Default"), "check", "ok"))
-            if agent.is_default
-            else cells.NOTHING
-        )
+        return cells.mark(DEFAULT) if agent.is_default else cells.NOTHING
 
     @admin.display(description=_("model"))
     def current_model(self, agent: Agent) -> SafeString:

@@ -2,12 +2,10 @@
 
 import csv
 from collections.abc import Iterable
-from typing import Any, Final, cast
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -18,12 +16,14 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from gateway_app.admin import cells, charts
 from gateway_app.admin.board_rows import cache_rows, filters, turn_rows
+from gateway_app.admin.history import note_change
 from gateway_app.content_policy import TRUSTED_TYPES_POLICY
 from gateway_app.models import Presence, Turn
 from gateway_app.selectors import board as reads
 from gateway_app.services.operators import retry_any_turn, stop_any_turn
 from gateway_app.services.presence import ask_eviction
 from sessions_app.errors import SessionError, SessionNotFound
+from sessions_app.sentences import Sentence, say
 
 POLICY: Final = {"Content-Security-Policy": TRUSTED_TYPES_POLICY}
 
@@ -112,7 +112,7 @@ def _retry(request: HttpRequest, text: str) -> None:
     except SessionError as exc:
         messages.warning(request, exc.sentence.translated())
     else:
-        _note(request, turn, "Tried again.", gettext("The turn is tried again."))
+        _note(request, turn, say("Tried again."), gettext("The turn is tried again."))
 
 
 def _stop(request: HttpRequest, text: str) -> None:
@@ -122,9 +122,10 @@ def _stop(request: HttpRequest, text: str) -> None:
     except SessionNotFound as exc:
         raise Http404(gettext("This turn does not exist.")) from exc
     if stopped.running:
-        _note(request, turn, "Stopped.", gettext("The turn is told to stop."))
+        _note(request, turn, say("Stopped."), gettext("The turn is told to stop."))
     elif stopped.logged:
-        _note(request, turn, "Removed from the queue.", gettext("The message no longer waits."))
+        told = gettext("The message no longer waits.")
+        _note(request, turn, say("Removed from the queue."), told)
     else:
         messages.warning(request, gettext("This turn was over already."))
 
@@ -135,12 +136,11 @@ def _evict(request: HttpRequest, owner: str) -> None:
         messages.warning(request, gettext("This process is no longer there."))
         return
     told = gettext("The process drops its idle agents within a few seconds.")
-    _note(request, presence, "Evicted idle agents.", told)
+    _note(request, presence, say("Evicted idle agents."), told)
 
 
-def _note(request: HttpRequest, row: Model, change: str, told: str) -> None:
-    user = cast(User, request.user)
-    LogEntry.objects.log_actions(user.pk, [row], CHANGE, change, single_object=True)
+def _note(request: HttpRequest, row: Model, change: Sentence, told: str) -> None:
+    note_change(request, row, change)
     messages.success(request, told)
 
 

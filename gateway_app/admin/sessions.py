@@ -15,6 +15,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from gateway_app.admin import cells
+from gateway_app.admin.history import note_change
 from gateway_app.admin.session_list import (
     DELETED,
     FailedTurnFilter,
@@ -32,6 +33,7 @@ from gateway_app.services import operators
 from sessions_app.admin import AgentFilter, ModelFilter, SessionAdmin, activity
 from sessions_app.errors import SessionError, SessionNotFound
 from sessions_app.models import Session
+from sessions_app.sentences import say
 
 LIST: Final = "sessions_app_session_changelist"
 admin.site.unregister(Session)
@@ -86,7 +88,7 @@ class TranscriptAdmin(SessionAdmin):
                     request, f"“{session}”: {exc.sentence.translated()}", messages.WARNING
                 )
                 continue
-            self.log_change(request, session, "Restored.")
+            note_change(request, session, say("Restored."))
             count += 1
         if count:
             told = ngettext(

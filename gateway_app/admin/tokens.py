@@ -19,8 +19,10 @@ from django.views.decorators.http import require_POST
 
 from gateway_app import credentials
 from gateway_app.admin import cells, words
+from gateway_app.admin.history import note_change
 from gateway_app.content_policy import TRUSTED_TYPES_POLICY
 from gateway_app.models import ApiToken
+from sessions_app.sentences import say
 
 
 class TokenStateFilter(admin.SimpleListFilter):
@@ -160,7 +162,7 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
         live = list(queryset.filter(revoked_at=None))
         for token in live:
             credentials.revoke_token(token)
-            self.log_change(request, token, "Revoked.")
+            note_change(request, token, say("Revoked."))
         count = len(live)
         self.message_user(
             request,

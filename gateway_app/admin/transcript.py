@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 
 from gateway_app.admin import cells, words
 from gateway_app.admin import transcript_rows as reads
+from gateway_app.admin.failures import told_failures
 from gateway_app.admin.parts import PartView, called_tools, load_parts, plain_text, view_parts
 from gateway_app.models import Turn
 from sessions_app.models import BLOCK, MODEL_KINDS, Message, Session
@@ -145,10 +146,10 @@ def _baseline(turn: Turn) -> str:
     return gettext("baseline %(baseline)s at revision %(revision)s") % told
 
 
-def _turn(turn: Turn, number: int | None, *, noticed: bool) -> TurnView:
+def _turn(turn: Turn, number: int | None, error: str) -> TurnView:
     """The turn's line: what the guard said, what it took, how it ended.
 
-    Why it failed is left to the notice below, where there is one.
+    `error`: why it failed, left to the notice below where there is one.
     """
     facts: list[SafeString | str] = []
     if turn.input_tokens is not None or turn.output_tokens is not None:
@@ -171,7 +172,7 @@ def _turn(turn: Turn, number: int | None, *, noticed: bool) -> TurnView:
         ribbon=cells.ribbon(turn),
         facts=facts,
         state="" if turn.state == Turn.State.COMPLETED else cells.turn_state(turn),
-        error="" if noticed else turn.error_message,
+        error=error,
         model=turn.model,
         where=format_html_join(", ", "{}", [[one] for one in where if one]),
     )
@@ -224,9 +225,8 @@ def read_page(session: Session, agent_name: str, *, before: str, after: str) -> 
     turns = reads.read_turns(session, page)
     numbers = reads.number_turns(session, page, turns)
     noticed = {row.turn_id for row in page.rows if row.kind == Message.Kind.NOTICE}
-    views = {
-        turn.pk: _turn(turn, numbers.get(turn.pk), noticed=turn.pk in noticed) for turn in turns
-    }
+    errors = told_failures(turn for turn in turns if turn.pk not in noticed)
+    views = {turn.pk: _turn(turn, numbers.get(turn.pk), errors.get(turn.pk, "")) for turn in turns}
     tool_names: dict[str, str] = {}
     for message in page.rows:
         tool_names |= called_tools(load_parts(message.parts_text))

@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from gateway_app.admin.facts import read_facts
@@ -139,7 +140,7 @@ def _context(owner: "TranscriptAdmin", request: HttpRequest, session: Session) -
     try:
         page = read_page(session, facts.agent_name, before=before, after=after)
     except ValueError as exc:
-        raise Http404("There is no such page of the transcript.") from exc
+        raise Http404(gettext("There is no such page of the transcript.")) from exc
     return {
         **owner.admin_site.each_context(request),
         "title": owner.shown_title(session),

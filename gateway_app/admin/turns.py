@@ -13,6 +13,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from gateway_app.admin import cells, words
+from gateway_app.admin.failures import told_failures
 from gateway_app.admin.parts import load_parts, plain_text
 from gateway_app.admin.transcript_pages import transcript_url
 from gateway_app.models import Turn
@@ -117,7 +118,7 @@ class TurnAdmin(KeysetAdmin[Turn]):
                 )
             },
         ),
-        (_("Failure"), {"fields": ("error_code", "error_message")}),
+        (_("Failure"), {"fields": ("error_code", "error_cell")}),
         (
             _("Run"),
             {
@@ -174,6 +175,11 @@ class TurnAdmin(KeysetAdmin[Turn]):
         stored = Turn.objects.filter(pk=turn.pk).values_list(Cast("content", TextField()))
         text = plain_text(load_parts(stored.get()[0] or "[]"))
         return format_html('<div class="h-text" dir="auto">{}</div>', text)
+
+    @admin.display(description=_("error message"))
+    def error_cell(self, turn: Turn) -> SafeString | str:
+        told = told_failures([turn]).get(turn.pk)
+        return cells.value(told) if told else cells.NOTHING
 
     @admin.display(description=_("verdict"))
     def verdict_cell(self, turn: Turn) -> SafeString | str:

@@ -1,42 +1,59 @@
-"""Rows of a transcript as Markdown, for people to read."""
+"""Rows of a transcript as Markdown, for people to read: in the active language."""
 
 import json
 import re
 from typing import Any, Final
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _
+
 from gateway_app.shapes import timestamp
 from sessions_app.models import Message, Session
+from sessions_app.sentences import translated_part
 
 _WHO: Final = {
-    "user": "You",
-    "assistant": "Assistant",
-    "tool": "Tool",
-    "operator": "Operator",
-    "notice": "Notice",
-    "summary": "Summary",
+    "user": _("You"),
+    "assistant": _("Assistant"),
+    "tool": _("Tool"),
+    "operator": _("Operator"),
+    "notice": _("Notice"),
+    "summary": _("Summary"),
 }
 _STATES: Final = {
-    "compacted": "summarised later",
-    "superseded": "interrupted attempt",
-    "branched": "another branch",
+    "compacted": _("summarised later"),
+    "superseded": _("interrupted attempt"),
+    "branched": _("another branch"),
+}
+_FINISHES: Final = {
+    "stopped": _("stopped"),
+    "error": _("failed"),
+    "interrupted": _("interrupted"),
 }
 
 
 def markdown_head(session: Session) -> str:
     """The document's title and where it comes from."""
-    title = " ".join(session.title.split()) or "Conversation"
-    return f"# {_plain(title)}\n\nBegan {timestamp(session.created_at)}, agent `{session.agent}`.\n"
+    title = " ".join(session.title.split()) or gettext("Conversation")
+    began = gettext("Began %(at)s, agent %(agent)s.") % {
+        "at": timestamp(session.created_at),
+        "agent": f"`{session.agent}`",
+    }
+    return f"# {_plain(title)}\n\n{began}\n"
 
 
 def markdown_row(row: Message, parts_text: str) -> str:
     """A heading that says who, when, and whether it still counts; then what was written."""
-    who = row.author.get_username() if row.author else _WHO.get(row.kind, row.kind)
-    marks = [_STATES[row.state]] if row.state in _STATES else []
-    if row.kind == "assistant" and row.finish in {"stopped", "error", "interrupted"}:
-        marks.append(row.finish)
+    who = row.author.get_username() if row.author else _word(_WHO, row.kind)
+    marks = [gettext(_STATES[row.state])] if row.state in _STATES else []
+    if row.kind == "assistant" and row.finish in _FINISHES:
+        marks.append(gettext(_FINISHES[row.finish]))
     note = f" ({', '.join(marks)})" if marks else ""
     body = "\n\n".join(_part(part) for part in _parts(parts_text))
     return f"\n## {_plain(who)}{note}\n\n*{timestamp(row.created_at)}*\n\n{body}\n"
+
+
+def _word(words: dict[str, str], value: str) -> str:
+    return gettext(words[value]) if value in words else value
 
 
 def _parts(text: str) -> list[Any]:
@@ -51,15 +68,17 @@ def _parts(text: str) -> list[Any]:
 def _part(part: Any) -> str:
     match part:
         case {"type": "text", "text": str(text)}:
-            return text
+            return translated_part(part) or text
         case {"type": "reasoning", "text": str(text)}:
-            return "\n".join(f"> {line}" for line in f"Reasoning:\n{text}".splitlines())
+            lines = [gettext("Reasoning:"), *text.splitlines()]
+            return "\n".join(f"> {line}" for line in lines)
         case {"type": "tool_call", "name": str(name), "arguments": str(arguments)}:
-            return f"Called `{_code(name)}`:\n\n{_fenced(arguments)}"
+            called = gettext("Called %(tool)s:") % {"tool": f"`{_code(name)}`"}
+            return f"{called}\n\n{_fenced(arguments)}"
         case {"type": "tool_result", "content": str(content)}:
             return _fenced(content)
         case {"type": "attachment", "name": str(name)}:
-            return f"Attachment: {_plain(name)}"
+            return gettext("Attachment: %(name)s") % {"name": _plain(name)}
         case str():
             return _fenced(part)
     return _fenced(json.dumps(part, ensure_ascii=False))

@@ -7,10 +7,12 @@ from uuid import UUID
 
 import pytest
 from django.db import connection
+from django.utils.translation import override
 
 from gateway_app.selectors.exports import FORMS, export_own_session, export_session
 from sessions_app.errors import SessionNotFound
 from sessions_app.models import BLOCK, Message, Session, new_id
+from sessions_app.sentences import notice_part, say
 from sessions_app.services import delete_session
 from tests.factories import (
     MessageFactory,
@@ -101,6 +103,25 @@ def test_it_writes_markdown_for_people(branched: Session) -> None:
     ]
     for hidden in ("staff only", "undone", "session_meta"):
         assert hidden not in text
+
+
+def test_it_writes_markdown_in_the_language_of_whoever_exports(branched: Session) -> None:
+    who = say("The model provider")
+    refusal = say("%(who)s sent an answer that cannot be read.", who=who)
+    MessageFactory(session=branched, kind="notice", author=None, parts=[notice_part(refusal)])
+    with override("de"):
+        text = exported(branched, "markdown")
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert headings[1:] == [
+        "## Assistent (anderer Zweig)",
+        "## Assistent (abgebrochener Versuch)",
+        "## Assistent (angehalten)",
+        "## Hinweis",
+    ]
+    assert f"Agent `{branched.agent}`." in text
+    assert refusal.translated() not in text
+    with override("de"):
+        assert refusal.translated() in text
 
 
 def test_it_keeps_a_tool_result_in_its_block_whatever_it_holds() -> None:

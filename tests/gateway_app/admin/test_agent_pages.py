@@ -10,6 +10,7 @@ from gateway_app.admin.agent_pages import SETTINGS
 from gateway_app.admin.word_diff import Piece, compare
 from gateway_app.models import Agent, AgentVersion, FrozenPrompt
 from gateway_app.services import agents as services
+from gateway_app.templatetags.history import told_change
 from sessions_app.models import Session
 from tests.factories import AgentFactory, SessionFactory, StaffFactory, UserFactory
 from tests.gateway_app.admin.conftest import logged_in, page_of
@@ -130,7 +131,7 @@ def test_it_applies_the_current_version_to_running_conversations_only(ops_client
         session.refresh_from_db()
         assert (session.agent_version, session.prompt_hash) == before
     entry = LogEntry.objects.get(user=operator)
-    assert entry.change_message == "Applied version 2 to 2 running conversations."
+    assert told_change(entry) == "Applied version 2. Running conversations that have it now: 2."
     assert "Every running conversation" in page_of(ops_client.get(apply_url(agent))).text
 
 

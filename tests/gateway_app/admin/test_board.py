@@ -15,6 +15,7 @@ from gateway_app.models import Presence, Turn
 from gateway_app.selectors import board
 from gateway_app.services.presence import PresenceReport, renew_presence
 from gateway_app.services.turns import start_next_turn
+from gateway_app.templatetags.history import told_change
 from sessions_app.models import BLOCK, Message, Session
 from tests.factories import (
     EventFactory,
@@ -158,7 +159,7 @@ def test_it_stops_a_running_turn_of_anybody(ops_client, operator, session):
     assert turn.stop_requested_at is not None
     assert turn.state == "running"  # its process ends it
     entry = LogEntry.objects.get(object_id=str(turn.pk))
-    assert (entry.user, entry.change_message) == (operator, "Stopped.")
+    assert (entry.user, told_change(entry)) == (operator, "Stopped.")
     assert "stopping" in rows(ops_client)[0]
 
 
@@ -191,7 +192,7 @@ def test_it_tries_a_failed_turn_again_in_the_name_of_its_owner(ops_client, opera
     assert "The turn is tried again." in page_of(page).text
     again = Turn.objects.exclude(pk=turn.pk).get()
     assert (again.state, again.retry_of, again.author) == ("queued", turn.pk, session.owner)
-    assert LogEntry.objects.get().change_message == "Tried again."
+    assert told_change(LogEntry.objects.get()) == "Tried again."
     assert not any("Retry" in row for row in rows(ops_client))
     page = ops_client.post(BOARD, {"retry": str(turn.pk)}, follow=True)
     assert "Only the last turn of a conversation can be tried again." in page_of(page).text

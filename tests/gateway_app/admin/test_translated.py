@@ -7,17 +7,22 @@ What a page shows beside those, and beside what its rows hold, was not marked fo
 import re
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
+from uuid import UUID
 
 import pytest
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.translation import trans_real
+from django.utils.translation import gettext, override, trans_real
 
+from gateway_app.admin.agents import OWN_TOOLS
+from gateway_app.admin.transcript_pages import transcript_url
 from gateway_app.models import Agent, ApiToken, Turn
 from gateway_app.services.agents import save_agent_version
 from gateway_app.services.presence import PresenceReport, renew_presence
+from gateway_app.tools.registry import all_tools
 from sessions_app.models import Message, Session
 from sessions_app.sentences import notice_part, say
 from tests.factories import (
@@ -41,7 +46,7 @@ UNITS = re.compile(
     r"\b(Hermes|CSV|JSONL?|Markdown|API|ms|s|min|h|d|k|M|[KM]iB|B|UTC|p50|p95|on|Deutsch|English)\b"
 )
 DATA = re.compile(
-    r"\[[^\[\]]*\]|openai:\S*|agent:main:\S*|web:\d+\S*|\b[\da-f]{64}\b"
+    r"\[[^\[\]]*\]|openai:[^\s»]*|\bcurrent_time\b|agent:main:\S*|web:\d+\S*|\b[\da-f]{64}\b"
     r"|[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}"
 )
 CODES = {"queue", "stop", "model_timeout"}
@@ -89,7 +94,8 @@ class Texts(HTMLParser):
         """A marked text may hold elements, so the page's text is looked at as a whole."""
         rest = [_rest(text) for text in self._attributes] + _rest(self._text).splitlines()
         words = [text.strip() for text in rest if re.search(r"[^\W\d_]{2,}", text)]
-        return [text for text in words if text not in CODES | OF_DJANGO]
+        tools = {f"{tool.name}:" for tool in all_tools()}
+        return [text for text in words if text not in CODES | OF_DJANGO | tools]
 
 
 def _rest(text: str) -> str:
@@ -122,7 +128,7 @@ def agent(root: User) -> Agent:
     )
     save_agent_version(
         agent=agent, model="", system_prompt="[Sing]", temperature=0.5, max_output_tokens=9,
-        created_by_id=root.pk, fallback_models="openai:b",
+        created_by_id=root.pk, fallback_models="openai:b", tools="[gone]\ncurrent_time",
     )  # fmt: skip
     return agent
 
@@ -214,6 +220,8 @@ PAGES: dict[str, Page] = {
     "turns": admin("gateway_app_turn_changelist"),
     "turn": of("gateway_app_turn_change", _failed),
     "agents": admin("gateway_app_agent_changelist"),
+    "agent": of("gateway_app_agent_change", _agent),
+    "new agent": admin("gateway_app_agent_add"),
     "apply": of("gateway_app_agent_apply", _agent),
     "compare": lambda session, agent, token: reverse(
         "admin:gateway_app_agent_compare", args=[agent.pk, 1, 2]
@@ -225,6 +233,8 @@ PAGES: dict[str, Page] = {
     "new token": admin("gateway_app_apitoken_add"),
     "password": lambda *_: reverse("password"),
     "nothing": lambda *_: "/accounts/nothing/",
+    "no transcript": lambda *_: transcript_url(UUID(int=1)),
+    "no page of the transcript": lambda session, *_: f"{transcript_url(session.pk)}?before=[x]",
 }
 
 
@@ -233,8 +243,67 @@ def test_it_marks_every_text_for_translation(
     client: Client, session: Session, agent: Agent, token: ApiToken, page: str
 ) -> None:
     answer = client.get(PAGES[page](session, agent, token))
-    assert answer.status_code == (404 if page == "nothing" else 200)
+    assert answer.status_code == (404 if page.startswith("no") else 200)
     assert Texts(answer.content.decode()).unmarked() == []
+    if answer.status_code == 404 and page != "nothing":
+        assert MARKED.fullmatch(answer.context["exception"])
+
+
+WRONG: list[dict[str, object]] = [
+    {},
+    {"model": "gpt", "fallback_models": "gpt"},
+    {"fallback_models": " ".join(f"openai:{number}" for number in range(6)), "temperature": "x"},
+    {"name": "[x]", "temperature": 3, "max_output_tokens": 0, "tools": "[none]"},
+    {"name": "[x]", "edited_version": 1},
+]
+
+
+@pytest.mark.parametrize("sent", WRONG)
+def test_it_marks_every_text_of_a_form_with_errors(
+    client: Client, agent: Agent, sent: dict[str, object]
+) -> None:
+    answer = client.post(reverse("admin:gateway_app_agent_change", args=[agent.pk]), sent)
+    html = answer.content.decode()
+    assert "errornote" in html
+    assert Texts(html).unmarked() == []
+
+
+def test_it_marks_what_was_done_to_rows(
+    client: Client, session: Session, agent: Agent, token: ApiToken
+) -> None:
+    other = SessionFactory(title="[Other]", deleted_at=timezone.now())
+    restore = {"action": "restore", "_selected_action": [str(other.pk)]}
+    client.post(reverse("admin:sessions_app_session_changelist") + "?is=deleted", restore)
+    client.post(reverse("admin:gateway_app_apitoken_revoke", args=[token.pk]))
+    client.post(reverse("admin:gateway_app_agent_apply", args=[agent.pk]), {"version": 2})
+    values = {"name": "[Analyst]", "system_prompt": "[Hum]", "model": "openai:c"}
+    client.post(reverse("admin:gateway_app_agent_change", args=[agent.pk]), values)
+    running, queued = (Turn.objects.get(state=state) for state in ("running", "queued"))
+    for turn in (running, queued):
+        client.post(reverse("admin:board"), {"stop": str(turn.pk)})
+    done = {
+        "sessions_app_session": (other, ["Restored."]),
+        "gateway_app_apitoken": (token, ["Revoked."]),
+        "gateway_app_agent": (agent, ["Applied version 2.", "Changed"]),
+        "gateway_app_turn": (running, ["Stopped."]),
+    }
+    for name, (row, told) in done.items():
+        html = client.get(reverse(f"admin:{name}_history", args=[row.pk])).content.decode()
+        assert all(f"«{one}" in html for one in told)
+        assert Texts(html).unmarked() == []
+
+
+def test_it_reads_what_an_earlier_version_noted(client: Client, root: User, agent: Agent) -> None:
+    LogEntry.objects.log_actions(root.pk, [agent], CHANGE, "Restored.", single_object=True)
+    page = client.get(reverse("admin:gateway_app_agent_history", args=[agent.pk]))
+    assert "«Restored.»" in page.content.decode()
+
+
+def test_it_marks_the_first_line_of_each_tool_that_hermes_brings_along() -> None:
+    lines = {tool.description.partition("\n")[0] for tool in all_tools()}
+    assert set(OWN_TOOLS) <= lines
+    with override("de"):
+        assert all(gettext(line) != line for line in OWN_TOOLS)
 
 
 @pytest.mark.parametrize("name", ["login", "admin:login", "login_link"])

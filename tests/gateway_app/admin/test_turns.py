@@ -8,9 +8,19 @@ from html import unescape
 import pytest
 from django.test import Client
 from django.utils import timezone
+from django.utils.translation import override
 
 from gateway_app.models import Turn
-from tests.factories import QueuedTurnFactory, SessionFactory, StaffFactory, TurnFactory
+from gateway_app.services.dead_runs import LOST
+from sessions_app.models import BLOCK
+from sessions_app.sentences import notice_part, say
+from tests.factories import (
+    MessageFactory,
+    QueuedTurnFactory,
+    SessionFactory,
+    StaffFactory,
+    TurnFactory,
+)
 from tests.gateway_app.admin.conftest import logged_in, page_of
 
 LIST = "/admin/gateway_app/turn/"
@@ -145,6 +155,23 @@ def test_it_is_read_only(root_client):
     assert root_client.get(f"{LIST}add/").status_code == 403
     assert root_client.post(f"{LIST}{turn.pk}/delete/", {"post": "yes"}).status_code == 403
     assert Turn.objects.get() == turn
+
+
+def test_it_says_why_a_turn_failed_in_the_readers_language(ops_client):
+    who = say("The model provider")
+    refusal = say("%(who)s sent an answer that cannot be read.", who=who)
+    turn = TurnFactory(state="failed", error_message=str(refusal))
+    lost = TurnFactory(state="failed", error_message=str(LOST))
+    MessageFactory(
+        session=turn.session, turn_id=turn.pk, kind="notice", position=turn.block * BLOCK + 2,
+        parts=[notice_part(refusal)],
+    )  # fmt: skip
+    with override("de"):
+        told = {turn: refusal.translated(), lost: LOST.translated()}
+    for one, text in told.items():
+        page = ops_client.get(f"{LIST}{one.pk}/change/", headers={"accept-language": "de"})
+        assert text in page_of(page).text
+        assert one.error_message not in page_of(page).text
 
 
 def test_it_shows_words_of_people_only_to_those_who_may_view_sessions():

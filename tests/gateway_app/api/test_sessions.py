@@ -5,7 +5,7 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 
 from gateway_app.host import GatewayHost
-from tests.factories import SessionFactory
+from tests.factories import MessageFactory, SessionFactory
 from tests.http_client import HttpClient
 from tests.socket_client import SocketClient
 
@@ -55,6 +55,17 @@ async def test_it_changes_what_is_given_and_tells_the_sockets(
     assert (changed["session"]["title"], changed["session"]["archived"]) == ("New name", True)
     assert (await client.ok("GET", "/sessions"))["sessions"] == []
     assert len((await client.ok("GET", "/sessions?archived=true"))["sessions"]) == 1
+
+
+async def test_it_exports_markdown_in_the_language_that_is_asked_for(
+    gateway: GatewayHost, owner: User
+) -> None:
+    session = await sync_to_async(SessionFactory)(owner=owner)
+    await sync_to_async(MessageFactory)(session=session, kind="assistant", text="Blue.")
+    client, path = HttpClient(owner), f"/sessions/{session.pk}/export?form=markdown"
+    german = await client.file(path, headers={"Accept-Language": "de"})
+    assert "\n## Assistent\n" in german.decode()
+    assert "\n## Assistant\n" in (await client.file(path)).decode()
 
 
 async def test_it_deletes_and_restores(gateway: GatewayHost, owner: User) -> None:

@@ -36,6 +36,7 @@ export class Composer {
     parts.stop.addEventListener("click", () => actions.stop());
     parts.ways.addEventListener("click", () => actions.openWays(parts.ways));
     parts.editCancel.addEventListener("click", () => actions.cancelEdit());
+    if (!FITS_ITSELF) new ResizeObserver(() => this.#fit()).observe(parts.form);
   }
 
   get text() {
@@ -154,9 +155,12 @@ export class Composer {
     if (FITS_ITSELF) return;
     const limit = Math.round(window.innerHeight * GROWS_TO);
     // Measuring a long text costs its whole layout, and it is taller than the limit anyway.
-    text.style.blockSize = text.value.length > LONG ? `${limit}px` : "auto";
-    if (text.value.length > LONG) return;
-    text.style.blockSize = `${Math.min(text.scrollHeight, limit)}px`;
+    const long = text.value.length > LONG;
+    text.style.blockSize = long ? `${limit}px` : "auto";
+    const height = long ? Infinity : text.scrollHeight;
+    // A height in whole pixels may lack the part of one, for which WebKit draws a scrollbar.
+    text.style.overflowY = height > limit ? "auto" : "hidden";
+    text.style.blockSize = `${Math.min(height, limit)}px`;
   }
 }
 
