@@ -241,3 +241,23 @@ def test_it_tells_how_full_the_window_is_and_refuses_what_cannot_fit(
     chat.send("x" * 9000)
     expect(chat.page.locator(".notice[data-state=failed]")).to_contain_text("Start a new chat")
     assert len(models.requests) == asked
+
+
+def test_it_scrolls_the_field_only_at_its_greatest_height(new_page: NewPage) -> None:
+    chat = new_page()
+    chat.page.add_init_script(
+        "CSS.supports = () => false;"
+        "addEventListener('DOMContentLoaded', () => {"
+        " document.querySelector('.composer textarea').style.fieldSizing = 'fixed'; });"
+    )
+    chat.open()
+    expect(chat.field).to_have_css("overflow-y", "hidden")
+    chat.field.fill("One\nTwo\nThree")
+    expect(chat.field).to_have_css("overflow-y", "hidden")
+    assert chat.field.evaluate("field => field.scrollHeight <= field.clientHeight")
+    chat.field.fill("Line\n" * 100)
+    expect(chat.field).to_have_css("overflow-y", "auto")
+    chat.field.fill("Line\n" * 8)
+    expect(chat.field).to_have_css("overflow-y", "hidden")
+    chat.page.set_viewport_size({"width": 390, "height": 400})
+    expect(chat.field).to_have_css("overflow-y", "auto")
