@@ -39,6 +39,7 @@ class SessionLine(_Line, tag="session"):
 class _Usage(msgspec.Struct, rename="camel"):
     input_tokens: Count | None = None
     cached_input_tokens: Count | None = None
+    cache_write_input_tokens: Count | None = None
     output_tokens: Count | None = None
 
 

@@ -113,6 +113,7 @@ class Usage(TypedDict):
 
     inputTokens: NotRequired[int]
     cachedInputTokens: NotRequired[int]
+    cacheWriteInputTokens: NotRequired[int]
     outputTokens: NotRequired[int]
 
 
@@ -131,6 +132,7 @@ class TurnFacts(TypedDict):
     baseline: NotRequired[int]
     revision: NotRequired[int]
     model: NotRequired[str]
+    fallbackFrom: NotRequired[str]
     usage: NotRequired[Usage]
     contextTokens: NotRequired[int]
     ttftMs: NotRequired[int]

@@ -160,6 +160,7 @@ def _turn(found: Import, line: TurnLine, session_id: UUID) -> Turn:
         error_message=line.error.message if line.error else "",
         input_tokens=line.usage.input_tokens,
         cached_tokens=line.usage.cached_input_tokens,
+        cache_write_tokens=line.usage.cache_write_input_tokens,
         output_tokens=line.usage.output_tokens,
         context_tokens=line.context_tokens,
         cost_usd=None if line.cost_usd is None else Decimal(f"{line.cost_usd:.8f}"),

@@ -72,7 +72,9 @@ def imported(file: bytes, user: User) -> Session:
 def lived() -> Session:
     """Branches, tools, a compacted beginning, an operator, odd text: whatever an export holds."""
     session = SessionFactory(title="A life", pinned=True, archived=True, model="openai:gpt-test")
-    one = TurnFactory(session=session, block=1, cost_usd="0.00000012", context_tokens=7)
+    one = TurnFactory(
+        session=session, block=1, cost_usd="0.00000012", context_tokens=7, cache_write_tokens=5
+    )
     two = TurnFactory(
         session=session, block=2, state="failed", error_code="limit", error_message="Enough.",
         retry_of=one.pk, input_tokens=None, cached_tokens=None,

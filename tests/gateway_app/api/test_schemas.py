@@ -23,7 +23,7 @@ def test_it_documents_every_field() -> None:
     session = SessionFactory()
     turn: Turn = TurnFactory(
         session=session, error_code="limit", error_message="x", reason="none", cost_usd="1",
-        retry_of=session.pk, context_tokens=9,
+        retry_of=session.pk, context_tokens=9, cache_write_tokens=5, fallback_from="openai:away",
     )  # fmt: skip
     first = MessageFactory(session=session)
     row: Message = MessageFactory(
