@@ -57,7 +57,6 @@ class GatewayHost:
     def __init__(self, config: GatewayConfig) -> None:
         self.config = config
         self.lease_owner = new_lease_owner()
-        self.draining = False
         self.connections = OpenSockets()
         self.limits = Limits(config, _shared_limits(config, self.lease_owner))
         self.lanes = DatabaseLanes(readers=config.reader_threads, postgres=config.postgres_threads)
@@ -94,10 +93,15 @@ class GatewayHost:
             lease_owner=self.lease_owner,
         )
         self._heartbeat = Heartbeat(self.runner, self.lanes, self.hub, config)
-        self.moment = Moment(self)
+        self.moment = Moment(self.runner, self.cache, self.connections, self.lanes)
         self._presence = PresenceBeat(self.lanes, self.cache, config, self.lease_owner)
         self._tasks: list[asyncio.Task[Any]] = []
         self._started: asyncio.Task[None] | None = None
+
+    @property
+    def draining(self) -> bool:
+        """Whether this process takes no new turns."""
+        return self.runner.draining
 
     async def start(self, *, checkpoint: bool = True) -> None:
         """Everything runs, orphaned turns included; idempotent. One that failed is tried again."""
@@ -153,7 +157,7 @@ class GatewayHost:
 
     async def drain(self, grace_s: float | None = None) -> None:
         """No new turns; running ones get the grace; the rest is left to others; sockets close."""
-        self.draining = self.runner.draining = True
+        self.runner.draining = True
         for connection in self.connections:
             connection.outbox.put(protocol.control("draining"))
         grace = self.config.drain_s if grace_s is None else grace_s

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from ipaddress import ip_address
 from math import ceil
 from time import monotonic
@@ -14,21 +15,31 @@ from gateway_app.config import GatewayConfig
 from gateway_app.shared_limits import SharedLimits, Taken
 
 _MANY: Final = 10_000
+"""Keys of a meter beyond which those that have rested are forgotten."""
 _BATCH: Final = 500
 """Buckets settled in one call, so that Redis does nothing else for a few milliseconds at most."""
 
 
 class Meter:
-    """So many a second for each key, and so many at once after a rest."""
+    """So many a second for each key, and so many at once after a rest.
+
+    `tells`: somebody asks what was `taken`.
+    """
 
     def __init__(
-        self, name: str, per_s: float, burst: int, *, clock: Callable[[], float] = monotonic
+        self,
+        name: str,
+        per_s: float,
+        burst: int,
+        *,
+        tells: bool = False,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._name, self._per_s, self._burst, self._clock = name, per_s, burst, clock
+        self._name, self._per_s, self._burst = name, per_s, burst
+        self._tells, self._clock = tells, clock
         self._kept: dict[str, tuple[float, float]] = {}
+        """Key -> (what was left, when)."""
         self._taken: Counter[str] = Counter()
-        self.tells = False
-        """Whether somebody asks what was taken."""
 
     def take(self, key: str) -> int:
         """Milliseconds until `key` may have one; 0: it has one now."""
@@ -38,7 +49,7 @@ class Meter:
             self._kept[key] = (left, now)
             return ceil((1 - left) / self._per_s * 1000)
         self._kept[key] = (left - 1, now)
-        if self.tells:
+        if self._tells:
             self._taken[key] += 1
         if len(self._kept) > _MANY:
             self._forget(now)
@@ -75,12 +86,11 @@ class Limits:
 
     def __init__(self, config: GatewayConfig, shared: SharedLimits | None = None) -> None:
         self._config, self._shared = config, shared
-        self._commands = Meter("commands", config.commands_per_s, config.commands_burst)
-        self._sends = Meter("sends", config.sends_per_s, config.sends_burst)
-        self._connects = Meter("connects", config.connects_per_s, config.connects_burst)
+        meter = partial(Meter, tells=shared is not None)
+        self._commands = meter("commands", config.commands_per_s, config.commands_burst)
+        self._sends = meter("sends", config.sends_per_s, config.sends_burst)
+        self._connects = meter("connects", config.connects_per_s, config.connects_burst)
         self._meters = (self._commands, self._sends, self._connects)
-        for meter in self._meters:
-            meter.tells = shared is not None
         self._sockets: Counter[str] = Counter()
         self._changed: set[str] = set()
 

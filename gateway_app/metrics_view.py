@@ -37,7 +37,7 @@ async def metrics(request: HttpRequest) -> HttpResponse:
         open_turns = await gateway.lanes.read(count_open_turns)
     except DatabaseError:
         open_turns = None
-    return HttpResponse(scrape(gateway, open_turns), content_type=CONTENT_TYPE_LATEST)
+    return HttpResponse(scrape(gateway.moment, open_turns), content_type=CONTENT_TYPE_LATEST)
 
 
 def comes_from_this_machine(request: HttpRequest) -> bool:

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from gateway_app import metrics
-
-if TYPE_CHECKING:
-    from gateway_app.host import GatewayHost
+from gateway_app.agent_cache import AgentCache
+from gateway_app.database_threads import DatabaseLanes
+from gateway_app.open_sockets import OpenSockets
+from gateway_app.turns.runner import TurnRunner
 
 _EVERY_S: Final = 1
 
@@ -15,22 +16,24 @@ _EVERY_S: Final = 1
 class Moment:
     """The metrics of one gateway that are not counted where they happen."""
 
-    def __init__(self, host: "GatewayHost") -> None:
-        self._host = host
+    def __init__(
+        self, runner: TurnRunner, cache: AgentCache, sockets: OpenSockets, lanes: DatabaseLanes
+    ) -> None:
+        self._runner, self._cache, self._sockets, self._lanes = runner, cache, sockets, lanes
         self._verdicts: Counter[tuple[str, str]] = Counter()
         self._evictions = 0
 
     def look(self) -> None:
         """The gauges are what is so now, and what the agent cache counted since is added."""
-        host, census = self._host, self._host.cache.census(0)
-        metrics.running_runs.set(len(host.runner.live))
-        metrics.websockets.set(len(host.connections))
+        census = self._cache.census(0)
+        metrics.running_runs.set(len(self._runner.live))
+        metrics.websockets.set(len(self._sockets))
         metrics.cached_agents.set(census.agents)
         metrics.cached_bytes.set(census.size_bytes)
-        metrics.draining.set(host.draining)
-        for lane, length in host.lanes.waiting().items():
+        metrics.draining.set(self._runner.draining)
+        for lane, length in self._lanes.waiting().items():
             metrics.database_queue.labels(lane).set(length)
-        verdicts, evictions = Counter(host.cache.verdicts.copy()), host.cache.evictions
+        verdicts, evictions = Counter(self._cache.verdicts.copy()), self._cache.evictions
         for (verdict, reason), count in (verdicts - self._verdicts).items():
             metrics.guard_verdicts.labels(verdict, reason).inc(count)
         metrics.evictions.inc(evictions - self._evictions)

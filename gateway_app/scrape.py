@@ -9,8 +9,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from gateway_app import group_metrics, metrics
-from gateway_app.host import GatewayHost
 from gateway_app.models import Turn
+from gateway_app.moment import Moment
 from sessions_app import database as db
 
 _OPEN: Final = (
@@ -40,9 +40,9 @@ class _OpenTurns(Collector):
         yield turns
 
 
-def scrape(host: GatewayHost, open_turns: Mapping[str, int] | None) -> bytes:
+def scrape(moment: Moment, open_turns: Mapping[str, int] | None) -> bytes:
     """Every metric in Prometheus' text format. `open_turns` None: the database did not tell."""
-    host.moment.look()
+    moment.look()
     told = generate_latest(group_metrics.of_group(metrics.REGISTRY))
     if open_turns is not None:
         database = CollectorRegistry(auto_describe=False)

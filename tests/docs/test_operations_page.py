@@ -66,7 +66,7 @@ def test_it_gives_the_limits_that_hold() -> None:
 
 def test_it_describes_every_metric(config: GatewayConfig) -> None:
     metrics.provider_calls.labels("x", "answered").inc(0)
-    text = scrape(GatewayHost(config), {"queued": 0}).decode()
+    text = scrape(GatewayHost(config).moment, {"queued": 0}).decode()
     kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE))
     there = {name for name in kinds if not name.endswith("_created")}
     assert len(there) >= 20

@@ -38,7 +38,7 @@ def test_it_is_ready_when_every_part_is(client: Client) -> None:
 
 
 def test_it_takes_no_traffic_while_it_drains(client: Client, process: GatewayHost) -> None:
-    process.draining = True
+    process.runner.draining = True
     assert asked(client, 503) == {"ready": False, "draining": True, **PARTS}
     assert client.get("/healthz").status_code == 200
 
