@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
@@ -28,11 +28,23 @@ WINDOWS_RETRIED_S: Final = 10.0
 """After a failure; twice as long after each further one."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """How a vendor, or a server that speaks like it, is reached; `base_url` None: the vendor's."""
+
+    key: str | None
+    base_url: str | None
+
+
 class Providers:
     """Used from the event loop only. Model names are written `provider:model`."""
 
     def __init__(self, config: GatewayConfig) -> None:
         self._config = config
+        self._access = {
+            "openai": _Access(config.openai_api_key, config.openai_base_url),
+            "anthropic": _Access(config.anthropic_api_key, config.anthropic_base_url),
+        }
         self._made: dict[str, Provider] = {}
         self._listed = ListedModels()
 
@@ -65,12 +77,8 @@ class Providers:
         name = self.site_default.partition(":")[0]
         if name not in KNOWN:
             raise _unknown(name)
-        if name != "local":
-            key = {
-                "openai": self._config.openai_api_key,
-                "anthropic": self._config.anthropic_api_key,
-            }
-            _check_access(name, key[name], self._base_url(name))
+        if name in self._access:
+            _check_access(name, self._access[name])
 
     async def warm(self) -> None:
         """What turns would wait for is done before the first one.
@@ -135,12 +143,7 @@ class Providers:
 
     def _accessible(self) -> list[str]:
         """The providers that have a key or an address, the preferred one first."""
-        config = self._config
-        access = {
-            "openai": config.openai_api_key or config.openai_base_url,
-            "anthropic": config.anthropic_api_key or config.anthropic_base_url,
-        }
-        return [name for name, told in access.items() if told]
+        return [name for name, access in self._access.items() if access.key or access.base_url]
 
     def _accessible_providers(self) -> list[Provider]:
         """Those that can be made as they are configured."""
@@ -152,8 +155,8 @@ class Providers:
 
     def _base_url(self, name: str) -> str | None:
         """The address of the provider's server, if it is not the vendor's own."""
-        config = self._config
-        return {"openai": config.openai_base_url, "anthropic": config.anthropic_base_url}.get(name)
+        access = self._access.get(name)
+        return access.base_url if access else None
 
     def _make(self, name: str) -> Provider:
         if name == "local":
@@ -161,40 +164,37 @@ class Providers:
             from gateway_app.providers.local import LocalProvider
 
             return LocalProvider(self._config)
-        if name == "openai":
-            return self._make_openai()
-        if name == "anthropic":
-            return self._make_anthropic()
-        raise _unknown(name)
+        if name not in self._access:
+            raise _unknown(name)
+        access = self._access[name]
+        _check_access(name, access)
+        try:
+            return self._make_openai(access) if name == "openai" else self._make_anthropic(access)
+        except (ValueError, httpx2.InvalidURL) as exc:
+            raise _no_address(name) from exc
 
-    def _make_openai(self) -> Provider:
-        key, base_url = self._config.openai_api_key, self._config.openai_base_url
-        _check_access("openai", key, base_url)
+    def _make_openai(self, access: _Access) -> Provider:
         # here, not above: an SDK takes half a second and 40 MB, which nobody else should pay
         from gateway_app.providers.openai import OpenAIProvider
 
         wording = Wording(mend_address=_NETWORK)
-        if base_url:
+        if access.base_url:
             path = say("Check OPENAI_BASE_URL: most servers want its /v1.")
             wording = Wording(mend_path=path)
-        try:
-            return OpenAIProvider(self._config, api_key=key, base_url=base_url, wording=wording)
-        except (ValueError, httpx2.InvalidURL) as exc:
-            raise _no_address("openai") from exc
+        return OpenAIProvider(
+            self._config, api_key=access.key, base_url=access.base_url, wording=wording
+        )
 
-    def _make_anthropic(self) -> Provider:
-        key, base_url = self._config.anthropic_api_key, self._config.anthropic_base_url
-        _check_access("anthropic", key, base_url)
+    def _make_anthropic(self, access: _Access) -> Provider:
         from gateway_app.providers.anthropic import WORDING, AnthropicProvider
 
         wording = replace(WORDING, mend_address=_NETWORK)
-        if base_url:
+        if access.base_url:
             path = say("Check ANTHROPIC_BASE_URL: without /v1/messages.")
             wording = replace(WORDING, mend_path=path)
-        try:
-            return AnthropicProvider(self._config, api_key=key, base_url=base_url, wording=wording)
-        except (ValueError, httpx2.InvalidURL) as exc:
-            raise _no_address("anthropic") from exc
+        return AnthropicProvider(
+            self._config, api_key=access.key, base_url=access.base_url, wording=wording
+        )
 
 
 async def _told_windows(provider: Provider) -> bool:
@@ -216,10 +216,10 @@ def _unknown(name: str) -> ModelInvalid:
     )
 
 
-def _check_access(name: str, key: str | None, base_url: str | None) -> None:
+def _check_access(name: str, access: _Access) -> None:
     """Raises ModelInvalid, saying what to set, where a provider cannot be made."""
     prefix = name.upper()
-    if not key and not base_url:
+    if not access.key and not access.base_url:
         raise ModelInvalid(
             say(
                 "The provider %(name)s has no key. Set %(key)s, or %(address)s for a server that"
@@ -229,7 +229,9 @@ def _check_access(name: str, key: str | None, base_url: str | None) -> None:
                 address=f"{prefix}_BASE_URL",
             )
         )
-    if key and not (key.isascii() and key.isprintable() and " " not in key):
+    if access.key and not (
+        access.key.isascii() and access.key.isprintable() and " " not in access.key
+    ):
         raise ModelInvalid(
             say(
                 "%(key)s holds characters that no key has. Set it again and restart.",
