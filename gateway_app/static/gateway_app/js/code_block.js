@@ -3,12 +3,11 @@
 
 import { CodeText } from "./code_text.js";
 import { clone, copyText, setIcon, setText } from "./dom.js";
-import { runsOf } from "./highlighter.js";
+import { AT_ONCE, runsOf } from "./highlighter.js";
 import { gettext } from "./i18n.js";
 import { grammarOf, nameOf } from "./languages.js";
 
 const COPIED_MS = 2000;
-const AT_ONCE = 50_000;
 
 export class CodeBlock {
   #parts;

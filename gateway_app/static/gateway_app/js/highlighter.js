@@ -3,6 +3,9 @@
 
 import { trustedWorker } from "./trusted.js";
 
+/** Code of more characters is coloured only when somebody asks. */
+export const AT_ONCE = 50_000;
+
 let worker = null;
 let last = 0;
 const waiting = new Map();
