@@ -89,6 +89,15 @@ async def gateway(config: GatewayConfig, transactional_db: None) -> AsyncIterato
         await sync_to_async(connections.close_all)()
 
 
+@pytest_asyncio.fixture
+async def other(gateway: GatewayHost) -> AsyncIterator[GatewayHost]:
+    """Another process on the same database; here both share one pool of connections."""
+    host = GatewayHost(replace(gateway.config, postgres_threads=2))
+    await host.start(checkpoint=False)
+    yield host
+    await host.aclose()
+
+
 @pytest.fixture
 def owner(transactional_db: None) -> User:
     """The person whose conversation it is."""

@@ -52,10 +52,7 @@ def _agent(session: Session, agent: Agent | None, last: Turn | None, *, linked: 
     model = session.model or (last.model if last else "") or gettext("the agent's")
     facts: list[Fact] = [
         (gettext("Agent"), cells.link(url, name) if url else cells.value(name)),
-        (
-            gettext("Model"),
-            cells.value(model),
-        ),
+        (gettext("Model"), cells.value(model)),
         (gettext("Prompt"), _prompt(session, agent if linked else None)),
     ]
     if last and last.context_tokens is not None:

@@ -18,6 +18,7 @@ from gateway_app.config import GatewayConfig
 from gateway_app.host import host
 from gateway_app.serving.http_request import take_requests
 from gateway_app.serving.loaded import keep_what_is_loaded
+from gateway_app.serving.port import PortTaken
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +108,7 @@ class Server(Daphne):
         self.listener = listener
         if listener is not None:  # adopted below: Daphne's words for a descriptor know no IPv6
             self.endpoints: list[str] = []
-        self.address = f"{address}:{port}"
+        self.address = (address, port)
         self.config = config
         self.announce = announce
         self.say = say
@@ -159,10 +160,7 @@ class Server(Daphne):
 
     def listen_error(self, failure: Any) -> None:
         reason = getattr(failure.value, "socketError", failure.value)
-        self.fail(
-            f"{self.address} cannot be served: {getattr(reason, 'strerror', reason)}."
-            " Choose another --host or --port."
-        )
+        self.fail(str(PortTaken(*self.address, getattr(reason, "strerror", str(reason)))))
 
     def stop(self) -> None:
         """Begins the end. Once begun, further calls and signals change nothing."""

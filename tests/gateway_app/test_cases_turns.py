@@ -1,53 +1,26 @@
 """Cases of turns that no other file holds: races, crashes that came long ago, stores that fail."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
-import pytest_asyncio
 from django.contrib.auth.models import User
 from django.utils import timezone
 
 from gateway_app.host import GatewayHost
-from gateway_app.inbound import Inbound
 from gateway_app.models import Turn
 from gateway_app.services.recovery import release_runs
 from gateway_app.turns.heartbeat import Heartbeat
 from sessions_app.models import Message
 from tests.factories import SessionFactory, TurnFactory
 from tests.fake_model_server import FakeModelServer, Gate, Script
+from tests.gateway_app.busy.held import inbound, states_of
 from tests.gateway_app.coherence.elsewhere import in_database, messages, texts_of
 from tests.socket_client import SocketClient
 from tests.statements import every_connection
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest_asyncio.fixture
-async def other(gateway: GatewayHost) -> AsyncIterator[GatewayHost]:
-    """Another process on the same database; here both share one pool of connections."""
-    host = GatewayHost(replace(gateway.config, postgres_threads=2))
-    await host.start(checkpoint=False)
-    yield host
-    await host.aclose()
-
-
-def inbound(owner: User, text: str) -> Inbound:
-    return Inbound(
-        author_id=owner.pk,
-        author_name=owner.username,
-        client_message_id=text,
-        body_hash="",
-        content=[{"type": "text", "text": text}],
-    )
-
-
-def states_of(session_id: str) -> list[str]:
-    turns = Turn.objects.filter(session_id=session_id).order_by("accepted_seq")
-    return list(turns.values_list("state", flat=True))
 
 
 async def test_it_answers_each_message_that_arrives_as_a_turn_returns(

@@ -2,33 +2,26 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.db import connection
 
 from gateway_app.host import GatewayHost
-from gateway_app.models import Turn
 from gateway_app.services import queue as queues
 from gateway_app.turns.heartbeat import Heartbeat
 from sessions_app import services as transcripts
 from sessions_app.fields import dump_json
 from sessions_app.models import Message, Session
 from tests.fake_model_server import FakeModelServer, Gate, Script
+from tests.gateway_app.busy.held import states_of
+from tests.gateway_app.coherence.elsewhere import in_database
 from tests.socket_client import SocketClient
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-R = TypeVar("R")
-
-
-async def in_database(call: Callable[..., R], *args: Any, **kwargs: Any) -> R:
-    return await sync_to_async(call)(*args, **kwargs)
 
 
 def rows_of(session_id: str) -> list[tuple[str, str, str]]:
@@ -39,11 +32,6 @@ def rows_of(session_id: str) -> list[tuple[str, str, str]]:
         for row in found
         if row.kind != "session_meta"
     ]
-
-
-def states_of(session_id: str) -> list[str]:
-    turns = Turn.objects.filter(session_id=session_id).order_by("accepted_seq")
-    return list(turns.values_list("state", flat=True))
 
 
 def session_of(session_id: str) -> Session:

@@ -14,7 +14,7 @@ from tests.socket_client import SocketClient
 LOOK = [ToolCall("a1", "look")]
 
 
-def inbound(owner: User, text: str, when_busy: str) -> Inbound:
+def inbound(owner: User, text: str, when_busy: str = "queue") -> Inbound:
     return Inbound(
         author_id=owner.pk,
         author_name=owner.username,

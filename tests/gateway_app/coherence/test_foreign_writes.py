@@ -1,13 +1,11 @@
 """What others write must be seen, in its place, and called by its name."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
-import pytest_asyncio
 from django.contrib.auth.models import User
 from django.db import OperationalError
 
@@ -45,15 +43,6 @@ from tests.gateway_app.coherence.elsewhere import (
 pytestmark = pytest.mark.django_db(transaction=True)
 
 MESSAGE = Message._meta.db_table
-
-
-@pytest_asyncio.fixture
-async def other(gateway: GatewayHost) -> AsyncIterator[GatewayHost]:
-    """Another process on the same database."""
-    host = GatewayHost(replace(gateway.config))
-    await host.start(checkpoint=False)
-    yield host
-    await host.aclose()
 
 
 def words(text: str) -> str:
