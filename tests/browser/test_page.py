@@ -139,11 +139,22 @@ def test_it_breaks_lines_and_leaves_enter_to_an_input_method(
     assert chat.bubbles.inner_text() == "One\nTwo"
 
 
-def test_it_refuses_a_message_that_is_too_large_and_keeps_it(chat: ChatPage) -> None:
+def test_it_refuses_a_message_that_is_too_large_and_keeps_it(
+    chat: ChatPage, visit: Callable[..., NewPage], served: Served, model: FakeModelServer
+) -> None:
     text = ("x" * 99 + "\n") * 11_000
     chat.field.evaluate(PASTE, text)
     chat.field.press("Enter")
-    expect(chat.part("hint")).to_contain_text("This message is 1.1 MB; the limit is 1 MB.")
+    refusal = "This message is 1.1 MB; the limit is 1 MB."
+    expect(chat.part("hint")).to_contain_text(refusal)
+    other = visit(served.url)().open()
+    for number in range(2):  # news of other conversations draws this page again
+        model.script(Script(tokens=["Yes."]))
+        other.ask(f"Elsewhere {number}")
+        listed = chat.page.get_by_role("navigation").get_by_text(f"Elsewhere {number}")
+        if number == 0:
+            expect(listed).to_be_visible()
+        expect(chat.part("hint")).to_contain_text(refusal)
     assert chat.field.input_value() == text
     expect(chat.bubbles).to_have_count(0)
 

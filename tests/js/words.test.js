@@ -95,6 +95,9 @@ test("it tells a listener starts and ends, and failures at once", () => {
   assert.deepEqual(announcement(running, done("failed", { error: { message: "Silence." } })), {
     alert: "Silence.",
   });
+  const notice = message("n", 2, { kind: "notice", parts: [{ type: "text", text: "Stille." }] });
+  const failed = done("failed", { error: { message: "Silence." } });
+  assert.deepEqual(announcement(running, { ...failed, messages: [notice] }), { alert: "Stille." });
   assert.equal(announcement(running, { ...idle, sessionId: "other" }), null);
   const expecting = { sessionId: SESSION, run: null, expected: TURN };
   assert.deepEqual(announcement(expecting, running), { polite: "Assistant is answering" });

@@ -1,6 +1,7 @@
 // What a screen reader is told: starts and ends politely, errors at once, never the text itself.
 
 import { countWords } from "./format.js";
+import { noticeText } from "./items.js";
 import { WORDS, finishedWords } from "./words.js";
 
 /**
@@ -17,9 +18,16 @@ export function announcement(before, after) {
 }
 
 function ending(state, turn) {
-  if (turn.state === "failed") return { alert: turn.error?.message || WORDS.failedFallback };
+  if (turn.state === "failed") return { alert: failure(state, turn) };
   if (turn.state === "stopped") return { polite: WORDS.stopped };
   return { polite: finishedWords(answerWords(state, turn.turnId)) };
+}
+
+/** What the notice that closes the turn says, in the page's language. */
+function failure(state, turn) {
+  const ofTurn = ({ turnId, kind }) => turnId === turn.turnId && kind === "notice";
+  const notice = state.messages.findLast(ofTurn);
+  return (notice && noticeText(notice)) || turn.error?.message || WORDS.failedFallback;
 }
 
 function answerWords(state, turnId) {

@@ -127,7 +127,7 @@ export class Composer {
   }
 
   #changed() {
-    this.hint("");
+    if (!this.#told) this.hint("");
     this.#measure();
     this.#actions.draft(this.text);
   }
@@ -144,8 +144,9 @@ export class Composer {
     const { send, ways, form } = this.#parts;
     send.disabled = ways.disabled = blank || reason !== "" || Boolean(this.#mode?.missing);
     form.classList.toggle("blank", blank);
-    if (reason !== "" && reason !== this.#parts.hint.textContent) this.#actions.refuse(reason);
-    else if (this.#parts.hint.dataset.tone === "danger" && this.#told) this.hint("");
+    const { hint } = this.#parts;
+    if (reason === "" && this.#told && hint.dataset.tone === "danger") this.hint("");
+    else if (reason !== "" && reason !== hint.textContent) this.#actions.refuse(reason);
     this.#told = reason !== "";
   }
 

@@ -167,7 +167,8 @@ function toolResults(messages) {
   );
 }
 
-function noticeText(message) {
+/** What a notice says, in the page's language. */
+export function noticeText(message) {
   return message.parts
     .filter((part) => part.type === "text")
     .map((part) => told(part.text, part.sentences))
