@@ -17,6 +17,7 @@ from twisted.internet import defer, reactor
 from gateway_app.config import GatewayConfig
 from gateway_app.host import host
 from gateway_app.serving.http_request import take_requests
+from gateway_app.serving.leaving import leave_soon
 from gateway_app.serving.loaded import keep_what_is_loaded
 from gateway_app.serving.port import PortTaken
 
@@ -188,6 +189,7 @@ class Server(Daphne):
             await self._cancel_applications()
         finally:
             await host().aclose()
+            leave_soon(0 if self.failure is None else 1)
 
     async def _stop_listening(self) -> None:
         closed = [defer.maybeDeferred(port.stopListening) for port in self.ports]

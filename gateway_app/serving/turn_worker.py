@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gateway_app.config import gateway_config
 from gateway_app.host import GatewayHost, set_host
+from gateway_app.serving.leaving import leave_soon
 from gateway_app.serving.loaded import keep_what_is_loaded
 
 
@@ -26,3 +27,4 @@ async def run_turns(tell: Callable[[str], None]) -> None:
         await gateway.drain()
     finally:
         await gateway.aclose()
+        leave_soon()
