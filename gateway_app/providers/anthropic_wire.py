@@ -9,7 +9,6 @@ calls stand together, and a body that grows still starts with the one before.
 """
 
 import json
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -21,6 +20,7 @@ from gateway_app.providers.rows import (
     OPERATOR_PREFIX,
     Part,
     call_arguments,
+    call_name,
     clean,
     dump,
     joined_text,
@@ -41,8 +41,7 @@ _HEAD: Final = {role: f'{{"role":"{role}","content":[' for role in ("user", "ass
 _TAIL: Final = "]}"
 _BEGINNING: Final = f'{_HEAD["user"]}{{"type":"text","text":"(The conversation begins.)"}}{_TAIL}'
 """Before an assistant's message that nobody asked for: a conversation must begin with a user's."""
-_NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]")
-_NAMELESS: Final = "unnamed"
+_LONGEST_NAME: Final = 128
 
 
 def _block(**fields: object) -> str:
@@ -51,7 +50,7 @@ def _block(**fields: object) -> str:
 
 def _name(text: str) -> str:
     """A tool's name or a call's id, of the characters that the server takes."""
-    return _NOT_IN_NAMES.sub("_", text)[:128] or _NAMELESS
+    return call_name(text, longest=_LONGEST_NAME)
 
 
 def _text_block(text: str) -> str:
@@ -61,8 +60,6 @@ def _text_block(text: str) -> str:
 
 def _call_block(part: Part) -> str:
     arguments = call_arguments(part.arguments).strip()
-    if not arguments.startswith("{"):
-        arguments = "{}"
     name, call_id = needed(part.name, "name"), needed(part.id, "id")
     start = _block(type="tool_use", id=_name(call_id), name=_name(name))
     return f'{start[:-1]},"input":{arguments}}}'
@@ -180,7 +177,7 @@ def _tools(schemas: str) -> str:
 class AnthropicWire:
     """The wire of Anthropic and of servers that are compatible with it."""
 
-    name = "anthropic-messages/1"
+    name = "anthropic-messages/2"
 
     def encode(self, row: TranscriptRow) -> str:
         """The row's message as JSON text. Raises ValueError for parts that cannot be read."""

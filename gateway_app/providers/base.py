@@ -152,7 +152,7 @@ class Wire(Protocol):
     """One wire format: how a row and a request look on it. Pure, deterministic."""
 
     name: str
-    """Format and encoder version, such as `openai-chat/1`; part of the cache's signature."""
+    """Format and encoder version, such as `openai-chat/2`; part of the cache's signature."""
 
     def encode(self, row: TranscriptRow) -> str:
         """The row's message as JSON text. Raises ValueError for parts that cannot be read."""

@@ -15,6 +15,7 @@ from gateway_app.providers.rows import (
     OPERATOR_PREFIX,
     Part,
     call_arguments,
+    call_name,
     clean,
     dump,
     joined_text,
@@ -25,6 +26,8 @@ from gateway_app.providers.rows import (
 from sessions_app.signals import TranscriptRow
 
 _BESIDE_TEXT: Final = frozenset({"reasoning", "redacted_reasoning", "server_fields", "tool_call"})
+_LONGEST_NAME: Final = 64
+"""Models make names up, and a name that the server refuses would close the conversation."""
 
 
 def _assistant(parts: Sequence[Part], server: str, blank: str | None) -> dict[str, object]:
@@ -35,7 +38,7 @@ def _assistant(parts: Sequence[Part], server: str, blank: str | None) -> dict[st
             "id": needed(part.id, "id"),
             "type": "function",
             "function": {
-                "name": needed(part.name, "name"),
+                "name": call_name(needed(part.name, "name"), longest=_LONGEST_NAME),
                 "arguments": call_arguments(part.arguments),
             },
             **call_fields(part, server),
@@ -85,7 +88,7 @@ class OpenAIChatWire:
         `server` is what it is called in the parts that are its own. `blank`: it demands reasoning
         with each call, and this stands for it where there is none.
         """
-        self.name = "openai-chat/1" if blank is None else "openai-chat/1-reasoning"
+        self.name = "openai-chat/2" if blank is None else "openai-chat/2-reasoning"
         self._official, self._server, self._blank = official, server, blank
 
     def encode(self, row: TranscriptRow) -> str:

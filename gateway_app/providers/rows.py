@@ -6,7 +6,7 @@ Pure and deterministic: the same row is the same for ever.
 import json
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -16,6 +16,10 @@ OPERATOR_PREFIX: Final = "[Written by a person of the team, not by you]\n"
 
 _UNSENDABLE: Final = re.compile("[\x00\ud800-\udfff]")
 """What servers refuse or cut at: NUL, and surrogates that stand alone."""
+
+_ESCAPED: Final = re.compile(r"\\u[dD][89a-fA-F]")
+"""Surrogates in JSON text, also in pairs."""
+_NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class Part(msgspec.Struct):
@@ -74,12 +78,27 @@ def joined_text(parts: Sequence[Part], *, ignoring: frozenset[str] = frozenset()
 
 
 def call_arguments(text: str | None) -> str:
-    """The arguments as the model wrote them; `{}` if they are no JSON, which servers refuse."""
+    """The arguments as the model wrote them; `{}` if they are no JSON object, which servers refuse.
+
+    Escapes of surrogates are written out, and cleaned where one stands alone.
+    """
+    text = text or ""
     try:
-        json.loads(text or "")
+        read = json.loads(text, parse_constant=_no_json)
+        if _ESCAPED.search(text):
+            text = json.dumps(read, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (ValueError, RecursionError):
         return "{}"
-    return clean(text or "")
+    return clean(text) if isinstance(read, dict) else "{}"
+
+
+def _no_json(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON.")
+
+
+def call_name(text: str, *, longest: int) -> str:
+    """A tool's name or a call's id, of the characters that servers take in one."""
+    return _NOT_IN_NAMES.sub("_", text)[:longest] or "unnamed"
 
 
 def one_result(parts: Sequence[Part]) -> tuple[str, str]:

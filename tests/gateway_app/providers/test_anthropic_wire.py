@@ -248,7 +248,7 @@ def test_it_gives_at_most_four_cache_hints_and_one_at_the_end(
 
 def test_it_is_the_same_every_time() -> None:
     """A byte that changes here changes what is cached: then the wire's name must change too."""
-    assert WIRE.name == "anthropic-messages/1"
+    assert WIRE.name == "anthropic-messages/2"
     assert WIRE.encode(row("assistant", SIGNED)) == (
         '{"role":"assistant","content":[{"type":"thinking","thinking":"Hm, \u2028 \\"so\\"",'
         '"signature":"EqQB+/=="},{"type":"redacted_thinking","data":"c2VjcmV0"},'

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from gateway_app.providers.base import Prompt, RequestSettings
 from gateway_app.providers.openai_chat import OpenAIChatWire
-from gateway_app.providers.rows import OPERATOR_PREFIX, tool_calls, tool_result_of
+from gateway_app.providers.rows import (
+    OPERATOR_PREFIX,
+    call_arguments,
+    tool_calls,
+    tool_result_of,
+)
 from sessions_app.signals import TranscriptRow
 from tests.gateway_app.providers.conftest import SESSION
 
@@ -193,6 +198,39 @@ def test_it_hints_at_the_cache_only_to_openai_itself() -> None:
     assert (theirs["max_tokens"], theirs["temperature"]) == (100, 0.5)
     assert own["prompt_cache_key"] == str(SESSION)
     assert own["max_completion_tokens"] == 100
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("functions.look", "functions_look"),
+        ("<b>look</b>\n\0", "_b_look__b___"),
+        ("", "unnamed"),
+        ("é" * 100, "_" * 64),
+    ],
+)
+def test_it_sends_back_no_name_that_servers_refuse(name: str, sent: str) -> None:
+    """Models make names up; each later request of the conversation would be refused for it."""
+    part: dict[str, object] = {"type": "tool_call", "id": "c1", "name": name, "arguments": "{}"}
+    [call] = json.loads(WIRE.encode(a_row("assistant", [part])))["tool_calls"]
+    assert call["function"]["name"] == sent
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ('{"at": 1e22}', '{"at": 1e22}'),
+        ("[1]", "{}"),
+        ("3", "{}"),
+        ('{"at": NaN}', "{}"),
+        ('{"at": "\\ud83d"}', '{"at":"\ufffd"}'),
+        ('{"at": "\\ud83d\\ude00 \\uDC00"}', '{"at":"\U0001f600 \ufffd"}'),
+        ('{"at": "\\ud83d", "by": 1e999}', "{}"),
+        ("[" * 100_000, "{}"),
+    ],
+)
+def test_it_sends_back_arguments_that_every_server_can_read(written: str, sent: str) -> None:
+    assert call_arguments(written) == sent
 
 
 def test_it_tells_calls_from_results() -> None:
