@@ -306,7 +306,7 @@ def _take(port: Port, draft: Draft, calls: dict[int, _CallPieces], delta: Delta)
             pieces.id = pieces.id or call_id or ""
             pieces.name = pieces.name or name or ""
             pieces.arguments.append(arguments)
-            _count(draft, calls, arguments)
+            _count(draft, calls, f"{call_id or ''}{name or ''}{arguments}")
         case Usage():
             port.count_usage(delta)
         case Finish(reason):

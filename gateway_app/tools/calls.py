@@ -12,11 +12,13 @@ from django.core.exceptions import PermissionDenied
 from gateway_app.config import GatewayConfig
 from gateway_app.providers.rows import clean
 from gateway_app.tools.base import Tool, ToolContext, ToolError
-from gateway_app.tools.threads import ToolThreads
+from gateway_app.tools.threads import OwnThread, ToolThreads
 
 logger: Final = logging.getLogger(__name__)
 
 BROKE: Final = "The tool failed. What went wrong is in the server's log."
+_SENTENCE: Final = 2000
+"""Characters of a ToolError: a part of it may be what the model wrote."""
 DENIED: Final = "The person you answer may not do this."
 
 
@@ -43,10 +45,7 @@ class ToolCalls:
         began = monotonic()
         error = True
         try:
-            content = await self._result(tool, arguments, context)
-            error = False
-        except ToolError as exc:
-            content = clean(str(exc)) or BROKE
+            content, error = await self._told(tool, arguments, context)
         except PermissionDenied:
             content = DENIED
         except Exception:  # a tool is foreign code: whatever it raises, the turn goes on
@@ -54,9 +53,16 @@ class ToolCalls:
             content = BROKE
         return Outcome(content, error, round((monotonic() - began) * 1000))
 
+    async def _told(self, tool: Tool, arguments: str, context: ToolContext) -> tuple[str, bool]:
+        """The result; or, with True, why there is none."""
+        try:
+            return await self._result(tool, arguments, context), False
+        except ToolError as exc:
+            return _cut(clean(str(exc))) or BROKE, True
+
     async def _result(self, tool: Tool, arguments: str, context: ToolContext) -> str:
         call = tool.prepare(clean(arguments), context)
-        work = self._threads.run(call) if tool.blocking else call()
+        work = self._threads.run(call) if tool.blocking else OwnThread().run(call)
         content = await self._within(_contained(work), tool.timeout_s or self._timeout_s)
         if len(content) > self._characters:
             raise ToolError(
@@ -81,6 +87,9 @@ class ToolCalls:
             )
         if task.cancelled():
             raise ToolError("It gave up.")
+        error = task.exception()
+        if error is not None and not isinstance(error, Exception):
+            raise RuntimeError(f"The tool raised {type(error).__name__}.") from error
         return task.result()
 
     def _forget(self, task: "asyncio.Task[Any]") -> None:
@@ -93,8 +102,12 @@ async def _contained(work: Coroutine[Any, Any, str]) -> str:
     """A tool that leaves the process would take the whole server along."""
     try:
         return await work
-    except SystemExit as exc:
-        raise RuntimeError("The tool called sys.exit().") from exc
+    except (SystemExit, KeyboardInterrupt) as exc:
+        raise RuntimeError(f"The tool raised {type(exc).__name__}.") from exc
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SENTENCE else f"{text[:_SENTENCE]}…"
 
 
 def _facts(tool: Tool, context: ToolContext) -> dict[str, object]:

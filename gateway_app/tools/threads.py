@@ -3,9 +3,16 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import Executor, Future
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, ParamSpec, TypeVar
 
+from asgiref.sync import ThreadSensitiveContext
 from django.db import connections
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class ToolThreads:
@@ -48,3 +55,47 @@ class ToolThreads:
         if error is not None:
             raise error
         return result
+
+
+class OwnThread(Executor):
+    """What one coroutine does in Django's threads: all of it in one of its own, begun when needed.
+
+    The one that Django shares would stand still for every tool as long as one of them blocks, and
+    keeps its connection: with a transaction that a tool left open, or broken.
+    """
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._begun = False
+
+    async def run(self, call: Callable[[], Any]) -> Any:
+        """What the coroutine function gives."""
+        try:
+            async with ThreadSensitiveContext(executor=self):
+                return await call()
+        finally:
+            self._calls.put(None)
+
+    def submit(self, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> "Future[R]":
+        future: Future[R] = Future()
+        self._calls.put(partial(_settle, future, partial(call, *args, **kwargs)))
+        if not self._begun:
+            self._begun = True
+            threading.Thread(target=self._work, name="hermes-tool-orm", daemon=True).start()
+        return future
+
+    def _work(self) -> None:
+        try:
+            while (call := self._calls.get()) is not None:
+                call()
+        finally:
+            connections.close_all()
+
+
+def _settle(future: "Future[R]", call: Callable[[], R]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(call())
+    except BaseException as exc:  # noqa: BLE001  whoever awaits the call gets it
+        future.set_exception(exc)

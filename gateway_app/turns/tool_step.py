@@ -51,7 +51,7 @@ class ToolStep:
         for call in draft.calls:
             tool = find_tool(call.name) if call.name in offered else None
             if tool is None:
-                self._end(call, f"There is no tool {call.name!r}.", error=True)
+                self._end(call, f"There is no tool {call.name[:64]!r}.", error=True)
             else:
                 wanted.append((call, tool))
         if wanted:

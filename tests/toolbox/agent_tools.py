@@ -1,5 +1,6 @@
 """Tools that tell what was done: in `calls` within a process, in a file's lines between them."""
 
+import asyncio
 import json
 import os
 import time
@@ -89,3 +90,15 @@ async def dawdle() -> str:
     """Take longer than is allowed."""
     await Gate().passed()
     return "never"
+
+
+@tool
+async def sink(context: ToolContext) -> str:
+    """Sink into a thread that nobody can end."""
+    await asyncio.to_thread(_sink, context)
+    return "never"
+
+
+def _sink(context: ToolContext) -> None:
+    _note("sink", context)
+    Gate().wait_sync(ENDLESS_S)

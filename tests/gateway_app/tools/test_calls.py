@@ -1,16 +1,19 @@
 """Calls by themselves: threads are few, what hangs is given up, and nobody waits for it."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 
 from gateway_app.config import GatewayConfig
-from gateway_app.tools import ToolContext
-from gateway_app.tools.calls import DENIED, Outcome, ToolCalls
+from gateway_app.tools import ToolContext, ToolError
+from gateway_app.tools.calls import BROKE, DENIED, Outcome, ToolCalls
 from gateway_app.tools.python_function import function_tool
 from sessions_app.models import new_id
 from tests.gate import Gate
@@ -97,3 +100,91 @@ async def test_it_says_what_cannot_be_told(caplog: pytest.LogCaptureFixture) -> 
     outcome = await call(tool_calls(), odd)
     assert (outcome.error, outcome.content.partition(".")[0]) == (True, "The tool failed")
     assert "object" in caplog.text
+
+
+class Unheard(BaseException):
+    """As libraries raise them to leave a thread."""
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit, Unheard])
+async def test_it_outlives_whatever_a_tool_raises(error: type[BaseException]) -> None:
+    def sync() -> str:
+        """Raise."""
+        raise error
+
+    async def coroutine() -> str:
+        """Raise."""
+        raise error
+
+    for function in (sync, coroutine):
+        assert (await call(tool_calls(), function)).content == BROKE
+
+
+async def test_it_takes_an_error_that_cannot_be_said_for_a_fault() -> None:
+    class Mute(ToolError):
+        def __str__(self) -> str:
+            raise AttributeError("detail")
+
+    def refuse() -> str:
+        """Refuse."""
+        raise Mute
+
+    assert (await call(tool_calls(), refuse)).content == BROKE
+
+
+async def test_it_cuts_what_is_no_sentence() -> None:
+    """Neither a tool nor a model, whose arguments are named, fills the transcript with an error."""
+
+    def refuse(text: str) -> str:
+        """Refuse."""
+        raise ToolError("long " * 100_000)
+
+    tool, calls = function_tool(refuse), tool_calls()
+    for arguments in ('{"text": ""}', json.dumps({f"text{n}": 1 for n in range(100_000)})):
+        outcome = await calls.call(tool, arguments, CONTEXT)
+        assert outcome.error
+        assert len(outcome.content) <= 2001
+
+
+async def test_it_lets_no_coroutine_hold_up_the_database_work_of_another() -> None:
+    begun, gate, calls = Gate(), Gate(), tool_calls()
+
+    def wait() -> None:
+        begun.release()
+        gate.wait_sync(60)
+
+    async def hang() -> str:
+        """Hang in the thread for what asynchronous code may not do."""
+        await sync_to_async(wait)()
+        return "late"
+
+    async def hurry() -> str:
+        """Hurry through it."""
+        return await sync_to_async(str)("there")
+
+    hanging = asyncio.create_task(call(calls, hang))
+    await begun.wait(60)
+    try:
+        assert (await call(calls, hurry)).content == "there"
+    finally:
+        gate.release()
+    assert (await hanging).content == "late"
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_it_leaves_no_transaction_open_that_a_coroutine_began() -> None:
+    left = []
+
+    def begin() -> None:
+        left.append(transaction.atomic())
+        left[0].__enter__()
+        User.objects.create(username="left open")
+
+    async def forget() -> str:
+        """Forget to commit."""
+        await sync_to_async(begin)()
+        return "done"
+
+    assert (await call(tool_calls(), forget)).content == "done"
+    assert not await User.objects.aexists()
+    await User.objects.acreate(username="next")
