@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _
 
 from sessions_app.sentences import translated_part
 
 SHOWN_CHARACTERS: Final = 50_000
 LINE_CHARACTERS: Final = 100
+_FACTS: Final = {"tools": _("Tools"), "model": _("Model"), "platform": _("Platform")}
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 Shape = Literal["text", "reasoning", "call", "result", "failed", "unknown", "facts", "raw"]
@@ -62,9 +64,13 @@ def _tool_names(tools: Any) -> str:
     return ", ".join(_as_text(name) for name in names) or gettext("none")
 
 
+def _fact_name(name: str) -> str:
+    return gettext(_FACTS[name]) if name in _FACTS else name
+
+
 def _facts(part: Mapping[str, Any]) -> PartView:
     facts = [
-        (name, _tool_names(value) if name == "tools" else _as_text(value))
+        (_fact_name(name), _tool_names(value) if name == "tools" else _as_text(value))
         for name, value in part.items()
         if name != "type"
     ]

@@ -164,6 +164,16 @@ def test_it_cuts_no_column_of_a_list(page, addresses, name):
         assert overflow == "auto"
 
 
+def test_it_cuts_no_column_of_an_agents_versions_on_a_phone(page, addresses):
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(addresses["agent"])
+    box = page.get_by_role("region", name="Versions")
+    assert box.evaluate("one => getComputedStyle(one).overflowX") == "auto"
+    inside = "one => one.getBoundingClientRect().right <= one.closest('.form-row').clientWidth + 20"
+    assert box.evaluate(inside)
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
 @pytest.mark.parametrize(
     ("theme", "colour"), [("light", "rgb(106, 72, 176)"), ("dark", "rgb(189, 168, 246)")]
 )

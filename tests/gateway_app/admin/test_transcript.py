@@ -44,7 +44,7 @@ def test_it_shows_the_facts_of_the_first_turn(ops_client, session):
     part = {"type": "session_meta", "tools": tools, "model": "openai:gpt-5", "platform": "web"}
     MessageFactory(session=session, kind="session_meta", parts=[part])
     page = page_of(ops_client.get(url_of(session)))
-    for shown in ("Session facts", "order_lookup, send_refund", "openai:gpt-5", "platform"):
+    for shown in ("Session facts", "order_lookup, send_refund", "openai:gpt-5", "Platform"):
         assert shown in page.text
 
 

@@ -145,6 +145,8 @@ def session(root: User, agent: Agent) -> Session:
         parts = [{"type": "text", "text": f"[{kind}]"}]
         if kind == "notice":
             parts = [notice_part(say("Your message is kept."))]
+        if kind == "session_meta":
+            parts = [{"type": kind, "tools": [], "model": "[model]", "platform": "[web]"}]
         for state in ("active", "superseded"):
             MessageFactory(session=session, kind=kind, state=state, parts=parts)
     call = {"type": "tool_call", "id": "1", "name": "[add]", "arguments": "{}"}
