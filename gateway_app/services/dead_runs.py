@@ -11,6 +11,7 @@ from gateway_app import events
 from gateway_app.agent import ToolCall, ToolResult
 from gateway_app.event_store import read_run_events
 from gateway_app.models import Turn
+from gateway_app.services.runs import kept_sent
 from gateway_app.services.tool_rows import result_event, result_row
 from sessions_app.fields import dump_json
 from sessions_app.models import new_id
@@ -144,7 +145,7 @@ def closing_rows(turn: Turn, dead: DeadRun, *, stopped: bool, again: bool) -> li
                 kind="assistant",
                 id=dead.message_id,
                 parts=dump_json(_parts(dead)),
-                sent_parts=_sent_parts(turn, dead),
+                sent_parts=kept_sent(turn, dead.message_id) if dead.calls else None,
                 state="superseded" if again and not dead.calls else "active",
                 finish="tool_calls" if again and dead.calls else finish,
             )
@@ -160,12 +161,6 @@ def notice(sentence: Sentence, finish: str, **where: Any) -> NewMessage:
     return NewMessage(
         kind="notice", parts=dump_json([notice_part(sentence)]), finish=finish, **where
     )
-
-
-def _sent_parts(turn: Turn, dead: DeadRun) -> str | None:
-    """What the run kept of the message that made the calls."""
-    message_id, _, sent = turn.step_sent.partition(" ")
-    return sent if dead.calls and message_id == str(dead.message_id) else None
 
 
 def _parts(dead: DeadRun) -> list[dict[str, Any]]:

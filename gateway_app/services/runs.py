@@ -233,6 +233,12 @@ def keep_sent(*, run: RunLease, message_id: UUID, sent: str) -> None:
         raise RunFenced(say("This run no longer holds the turn."))
 
 
+def kept_sent(turn: Turn, message_id: UUID) -> str | None:
+    """What `keep_sent` kept of this message, while the rows of its step are not written."""
+    kept_id, _, sent = turn.step_sent.partition(" ")
+    return sent if kept_id == str(message_id) else None
+
+
 def read_sent(session_id: UUID) -> SentRecord | None:
     """The stored record of the session's last request, by any process."""
     found = db.rows(

@@ -15,13 +15,7 @@ from gateway_app import group_metrics
 
 def main() -> int:
     """Serves until SIGTERM or its owner's end; says `ready`, or why not, on stdout."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--host", required=True)
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--place", type=int, required=True)
-    parser.add_argument("--metrics", type=Path, required=True)
-    parser.add_argument("--local-url")
-    options = parser.parse_args()
+    options = _options()
     group_metrics.join(options.metrics, options.place)
     django.setup()
 
@@ -58,6 +52,16 @@ def main() -> int:
         _tell(server.failure)
         return 1
     return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--place", type=int, required=True)
+    parser.add_argument("--metrics", type=Path, required=True)
+    parser.add_argument("--local-url")
+    return parser.parse_args()
 
 
 def _tell(line: str) -> None:
