@@ -2,17 +2,15 @@
 
 from contextlib import suppress
 from typing import Any, Final
-from uuid import UUID
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
 from django.urls import URLPattern
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
 from gateway_app.admin import cells
 from gateway_app.admin.history import note_change
@@ -128,12 +126,3 @@ class TranscriptAdmin(SessionAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         return [*transcript_urls(self), *super().get_urls()]
-
-    def readable_session(self, request: HttpRequest, session_id: UUID) -> Session:
-        """The session, for staff who may view sessions. Raises PermissionDenied, Http404."""
-        session = self.get_queryset(request).select_related("owner").filter(pk=session_id).first()
-        if not self.has_view_permission(request, session):
-            raise PermissionDenied
-        if session is None:
-            raise Http404(gettext("This session does not exist."))
-        return session

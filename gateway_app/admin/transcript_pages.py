@@ -3,9 +3,10 @@
 import json
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import UUID
 
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
@@ -21,31 +22,28 @@ from gateway_app.content_policy import TRUSTED_TYPES_POLICY
 from gateway_app.selectors.board import read_baselines
 from gateway_app.selectors.exports import FORMS, export_session
 from gateway_app.views import assets
-from sessions_app.admin import activity
+from sessions_app.admin import SessionAdmin, activity
 from sessions_app.models import Session
-
-if TYPE_CHECKING:
-    from gateway_app.admin.sessions import TranscriptAdmin
 
 logger: Final = logging.getLogger(__name__)
 
 BEGINNING: Final = f"0.{UUID(int=0)}"
 """The cursor before every row."""
 
-_Page = Callable[["TranscriptAdmin", HttpRequest, Session], HttpResponseBase]
+_Page = Callable[[SessionAdmin, HttpRequest, Session], HttpResponseBase]
 
 
 def transcript_url(session_id: UUID) -> str:
     return reverse("admin:sessions_app_session_transcript", args=[session_id])
 
 
-def transcript_urls(owner: "TranscriptAdmin") -> list[URLPattern]:
+def transcript_urls(owner: SessionAdmin) -> list[URLPattern]:
     """Each page is for staff who may view sessions; reading changes nothing."""
 
     def view(show: _Page) -> Callable[..., HttpResponseBase]:
         @require_safe
         def read(request: HttpRequest, session_id: UUID) -> HttpResponseBase:
-            return show(owner, request, owner.readable_session(request, session_id))
+            return show(owner, request, _readable(owner, request, session_id))
 
         return owner.admin_site.admin_view(read)
 
@@ -60,6 +58,16 @@ def transcript_urls(owner: "TranscriptAdmin") -> list[URLPattern]:
         path(f"<uuid:session_id>/{where}", view(show), name=f"sessions_app_session_{name}")
         for name, (where, show) in pages.items()
     ]
+
+
+def _readable(owner: SessionAdmin, request: HttpRequest, session_id: UUID) -> Session:
+    """The session, for staff who may view sessions. Raises PermissionDenied, Http404."""
+    session = owner.get_queryset(request).select_related("owner").filter(pk=session_id).first()
+    if not owner.has_view_permission(request, session):
+        raise PermissionDenied
+    if session is None:
+        raise Http404(gettext("This session does not exist."))
+    return session
 
 
 def _note_reading(request: HttpRequest, session: Session) -> None:
@@ -85,13 +93,11 @@ def pulse_of(session: Session, warm: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def pulse_page(owner: "TranscriptAdmin", request: HttpRequest, session: Session) -> HttpResponse:
+def pulse_page(owner: SessionAdmin, request: HttpRequest, session: Session) -> HttpResponse:
     return JsonResponse(pulse_of(session, read_baselines(session.pk)))
 
 
-def transcript_page(
-    owner: "TranscriptAdmin", request: HttpRequest, session: Session
-) -> HttpResponse:
+def transcript_page(owner: SessionAdmin, request: HttpRequest, session: Session) -> HttpResponse:
     """Every row of the session, a page at a time."""
     _note_reading(request, session)
     return TemplateResponse(
@@ -102,7 +108,7 @@ def transcript_page(
     )
 
 
-def raw_page(owner: "TranscriptAdmin", request: HttpRequest, session: Session) -> HttpResponseBase:
+def raw_page(owner: SessionAdmin, request: HttpRequest, session: Session) -> HttpResponseBase:
     """The session's tables as JSON, shown by the browser as the text it is."""
     _note_reading(request, session)
     response = ExportResponse(export_raw(session.pk))
@@ -116,19 +122,15 @@ def _export(request: HttpRequest, session: Session, form: str) -> HttpResponseBa
     return ExportResponse(export_session(session=session, form=form))
 
 
-def jsonl_page(
-    owner: "TranscriptAdmin", request: HttpRequest, session: Session
-) -> HttpResponseBase:
+def jsonl_page(owner: SessionAdmin, request: HttpRequest, session: Session) -> HttpResponseBase:
     return _export(request, session, "jsonl")
 
 
-def markdown_page(
-    owner: "TranscriptAdmin", request: HttpRequest, session: Session
-) -> HttpResponseBase:
+def markdown_page(owner: SessionAdmin, request: HttpRequest, session: Session) -> HttpResponseBase:
     return _export(request, session, "markdown")
 
 
-def _context(owner: "TranscriptAdmin", request: HttpRequest, session: Session) -> dict[str, Any]:
+def _context(owner: SessionAdmin, request: HttpRequest, session: Session) -> dict[str, Any]:
     warm = read_baselines(session.pk)
     facts = read_facts(
         session,
