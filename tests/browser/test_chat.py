@@ -159,3 +159,17 @@ def test_it_says_what_failed_and_tries_again(chat: ChatPage, model: FakeModelSer
     expect(chat.answers).to_have_text("Now it works.")
     expect(failed).to_have_count(0)
     assert chat.texts() == [("user", "Try"), ("answer", "Now it works.")]
+
+
+def test_it_offers_no_retry_that_would_take_away_later_messages(
+    chat: ChatPage, model: FakeModelServer
+) -> None:
+    refused = Script(status=401, error={"message": "no such key"})
+    model.script(refused, refused)
+    chat.send("One")
+    failed = chat.page.locator(".notice[data-state=failed]")
+    expect(failed).to_have_count(1)
+    chat.send("Two")
+    expect(failed).to_have_count(2)
+    expect(chat.page.get_by_role("button", name="Retry")).to_have_count(1)
+    expect(failed.last.get_by_role("button", name="Retry")).to_be_visible()

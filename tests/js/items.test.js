@@ -65,7 +65,7 @@ test("it makes the notice of a failed turn an error with the turn to try again",
   const failed = { turnId: TURN, state: "failed", error: { code: "model_timeout", message: "x" } };
   const [, shown] = items({ messages: [USER, notice], turns: { [TURN]: failed } });
   assert.deepEqual([shown.type, shown.text, shown.failed], [
-    "notice", "Silence.", { turnId: TURN, code: "model_timeout", another: false },
+    "notice", "Silence.", { turnId: TURN, code: "model_timeout", retryable: true, another: false },
   ]);
   const stopped = { turnId: TURN, state: "stopped" };
   assert.equal(items({ messages: [USER, notice], turns: { [TURN]: stopped } })[1].failed, null);
@@ -98,6 +98,18 @@ test("it offers another model where one is there and may help", () => {
   assert.equal(offered("model_timeout", false), false);
   assert.equal(offered("context_full", true), true);
   assert.equal(offered("storage", true), false);
+});
+
+test("it lets only the newest failure be tried again, for that would take away what followed", () => {
+  const notice = message("n1", 2, { kind: "notice" });
+  const turns = { [TURN]: { turnId: TURN, state: "failed", error: { code: "model_auth" } } };
+  const state = { ...emptySession(SESSION), loaded: true, messages: [USER, notice], turns };
+  const failed = (of) => threadItems(of, [], true, true)[1].failed;
+  assert.deepEqual([failed(state).retryable, failed(state).another], [true, true]);
+  const next = message("u2", 3, { kind: "user", turnId: "other" });
+  const gone_on = { ...state, messages: [...state.messages, next] };
+  assert.deepEqual([failed(gone_on).retryable, failed(gone_on).another], [false, false]);
+  assert.equal(failed(state).retryable, true);
 });
 
 test("it shows of a failed call no facts but the tokens it took", () => {

@@ -46,9 +46,15 @@ function isShown(message) {
 function rowItem(state, message, results, { others, me }) {
   const notice = message.kind === "notice";
   const turn = notice ? state.turns[message.turnId] : null;
-  const of = [messageKey(state, message), turn, replaced(state, message), notice && others, me];
+  const newest = notice && isNewest(state, message);
+  const of = [messageKey(state, message), turn, replaced(state, message), notice && others, me, newest];
   for (const call of callsOf(message)) of.push(results.get(call.id));
   return kept(message, of, () => messageItem(state, message, results, { others, me }));
+}
+
+/** Nothing follows it: what is tried again takes nothing away that was said after it. */
+function isNewest(state, message) {
+  return state.run === null && state.messages.findLast(isShown) === message;
 }
 
 function kept(key, of, make) {
@@ -104,13 +110,15 @@ function replaced(state, message) {
   return before.filter((one) => one.position <= message.position).length || null;
 }
 
-/** The notice that closes a failed turn carries the turn's error and the way on. */
+/** The notice that closes a failed turn carries the turn's error, and the way on while it is the last. */
 function failedTurn(state, message, others) {
   const turn = state.turns[message.turnId];
   if (message.kind !== "notice") return null;
   if (turn?.state !== "failed" && turn?.state !== "interrupted") return null;
   const code = turn.error?.code ?? null;
-  return { turnId: turn.turnId, code, another: others && OF_THE_MODEL.test(code ?? "") };
+  const retryable = isNewest(state, message);
+  const another = retryable && others && OF_THE_MODEL.test(code ?? "");
+  return { turnId: turn.turnId, code, retryable, another };
 }
 
 /** Under the last row of a closed turn. A turn that was tried again shows no answer, and no facts. */
@@ -124,7 +132,7 @@ function turnEnd(state, last) {
     .map((message) => textOf(message))
     .filter(Boolean)
     .join("\n\n");
-  const newest = state.run === null && state.messages.findLast(isShown) === last;
+  const newest = isNewest(state, last);
   const of = [last, copy, newest];
   return [
     kept(turn, of, () => ({ key: `f:${turn.turnId}`, type: "footer", turn, copy, retryable: newest })),

@@ -93,7 +93,7 @@ export class NoticeView {
     this.#parts.plainIcon.toggleAttribute("hidden", failed);
     setText(this.#parts.text, item.text || WORDS.failedFallback);
     const { retry, another } = this.#parts;
-    retry.hidden = !failed;
+    retry.hidden = !item.failed?.retryable;
     another.hidden = !item.failed?.another;
     if (!failed) return;
     retry.onclick = () => this.#actions.retryTurn(item.failed.turnId);
