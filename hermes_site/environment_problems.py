@@ -65,9 +65,14 @@ def problems_of(text: Text) -> Iterator[str]:
         yield f"HERMES_TURNS is {turns!r}. Set it to inline or workers."
     if bad_public(text("HERMES_PUBLIC_URL")):
         yield "HERMES_PUBLIC_URL is not an address. Set it to http(s)://HOST or http(s)://HOST:PORT."
-    for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "HERMES_LOCAL_URL"):
+    for name, path in (
+        ("OPENAI_BASE_URL", "/v1"),
+        ("ANTHROPIC_BASE_URL", ""),
+        ("HERMES_LOCAL_URL", ""),
+    ):
         if _bad_url(text(name), {"http", "https"}):
-            yield f"{name} is not a full URL. Set it to http(s)://HOST, or http(s)://HOST:PORT."
+            forms = f"http(s)://HOST{path}, or http(s)://HOST:PORT{path}"
+            yield f"{name} is not a full URL. Set it to {forms}."
     if _bad_redis(text("REDIS_URL")):
         yield "REDIS_URL cannot be read. Set it to redis://HOST:PORT/DB."
     if bad_database(text("DATABASE_URL") or ""):
@@ -88,4 +93,4 @@ def _keys_and_hosts(text: Text) -> Iterator[str]:
             yield f"ALLOWED_HOSTS has {name!r}. List host names alone, such as chat.example."
     for origin in (text("CSRF_TRUSTED_ORIGINS") or "").split(","):
         if origin.strip() and "://" not in origin:
-            yield f"CSRF_TRUSTED_ORIGINS has {origin.strip()!r}. List addresses in full."
+            yield f"CSRF_TRUSTED_ORIGINS has {origin.strip()!r}. List addresses in full, such as https://chat.example."

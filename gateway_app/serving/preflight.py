@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import socket
 from contextlib import ExitStack
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -90,9 +91,22 @@ def check_database() -> None:
     except (Error, OSError) as exc:
         reason = str(exc).strip().splitlines()[0].rstrip(".")
         name = probe.settings_dict["NAME"]
-        raise CommandError(f"The database {name} cannot be opened: {reason}.") from exc
+        mend = _way_to_open(probe.vendor, name)
+        raise CommandError(f"The database {name} cannot be opened: {reason}. {mend}") from exc
     finally:
         probe.close()
+
+
+def _way_to_open(vendor: str, name: str) -> str:
+    if vendor != "sqlite":
+        return (
+            "Check DATABASE_URL, that PostgreSQL runs there, and that the database was made:"
+            f" createdb {name}"
+        )
+    folder = Path(name).parent
+    if not folder.is_dir():
+        return f"Make the folder {folder}, or set DATABASE_URL to another file."
+    return "Restore a backup, or set DATABASE_URL to another file."
 
 
 def unusable(connection: BaseDatabaseWrapper, error: Exception) -> str:

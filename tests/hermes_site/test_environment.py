@@ -37,7 +37,7 @@ def test_it_takes_an_empty_variable_for_an_unset_one() -> None:
         ("HERMES_PUBLIC_URL", "chat.example.org", "http(s)://HOST"),
         ("HERMES_PUBLIC_URL", "https://[::1", "http(s)://HOST"),
         ("HERMES_PUBLIC_URL", "https://host:port", "http(s)://HOST"),
-        ("OPENAI_BASE_URL", "sk-something-secret", "http(s)://HOST"),
+        ("OPENAI_BASE_URL", "sk-something-secret", "http(s)://HOST/v1, or http(s)://HOST:PORT/v1."),
         ("ANTHROPIC_BASE_URL", "ftp://host", "http(s)://HOST"),
         ("HERMES_LOCAL_URL", "http://", "http(s)://HOST"),
         ("REDIS_URL", "127.0.0.1:6379", "redis://HOST:PORT/DB"),
@@ -57,7 +57,7 @@ def test_it_takes_an_empty_variable_for_an_unset_one() -> None:
         ("ANTHROPIC_API_KEY", "sk-é-secret", "Copy the key again"),
         ("SECRET_KEY", "secret", "32 random characters"),
         ("ALLOWED_HOSTS", "localhost,http://chat.example/", "host names alone"),
-        ("CSRF_TRUSTED_ORIGINS", "chat.example", "in full"),
+        ("CSRF_TRUSTED_ORIGINS", "chat.example", "in full, such as https://chat.example."),
     ],
 )
 def test_it_names_a_bad_value_and_its_mend(name: str, value: str, mend: str) -> None:
