@@ -212,6 +212,9 @@ class AgentAdmin(admin.ModelAdmin[Agent]):
         """The slug stands in session keys: it is given once."""
         return self.readonly_fields if obj is None else (*self.readonly_fields, "slug")
 
+    def get_prepopulated_fields(self, request: HttpRequest, obj: Agent | None = None) -> Any:
+        return {"slug": ("name",)} if obj is None and self._edits(request, obj) else {}
+
     def _edits(self, request: HttpRequest, obj: Agent | None) -> bool:
         if obj is None:
             return self.has_add_permission(request)

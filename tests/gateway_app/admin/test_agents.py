@@ -138,6 +138,12 @@ def test_it_adds_an_agent_with_its_first_version(ops_client, operator):
     assert not poet.is_default
 
 
+def test_it_makes_the_slug_of_the_name_as_it_is_written(ops_client, agent):
+    new = ops_client.get(f"{LIST}add/").content.decode()
+    assert "&quot;dependency_ids&quot;: [&quot;#id_name&quot;]" in new
+    assert "dependency_ids" not in ops_client.get(f"{LIST}{agent.pk}/change/").content.decode()
+
+
 def test_it_refuses_a_slug_that_is_taken(ops_client, agent):
     assert ops_client.post(f"{LIST}add/", {"name": "x", "slug": agent.slug}).status_code == 200
     assert Agent.objects.filter(slug=agent.slug).count() == 1
