@@ -135,6 +135,7 @@ def test_it_draws_answers_as_the_chat_does(page, addresses, violations):
     first = page.locator(".h-row").first
     expect(first.locator(".prose strong")).to_have_text("bold")
     expect(first.locator(".prose table td").last).to_have_text("450 Wh")
+    expect(first.locator(".prose table th").first).to_have_css("text-transform", "none")
     expect(first.locator(".prose pre code")).to_have_text("x = 1\n")
     expect(first.locator(".prose .code-number")).to_have_text("1")
     first.get_by_text("As it is stored").click()
