@@ -51,8 +51,8 @@ class Asking:
             if event["type"] == "TEXT_MESSAGE_CONTENT":
                 print(event["delta"], end="", flush=True)
             elif event["type"] in {"RUN_FINISHED", "RUN_ERROR"}:
-                hermes = event.get("metadata", {}).get("hermes", {})
-                self.end = None if hermes.get("retrying") else event
+                again = event.get("metadata", {}).get("hermes", {}).get("retrying")
+                self.end = print("\n[Interrupted; once more]") if again else event
         return frame
 
 

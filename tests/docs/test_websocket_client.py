@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import signal
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from tests.chaos.place import free_port
 from tests.docs.reading import ROOT, document
 from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.gateway_app.serving.conftest import Served, Site, Tab
@@ -107,6 +109,24 @@ async def test_it_goes_on_where_a_lost_connection_left_off(
             assert complaints.count("trying again") == 2
             assert wire.taken == 3
     assert len(model.requests) == 1
+
+
+async def test_it_says_that_the_answer_is_written_anew_after_a_crash(
+    site: Site, model: FakeModelServer
+) -> None:
+    model.script(Script(tokens=["Once ", "upon"], gates={1: Gate()}), Script(tokens=["A time."]))
+    port = free_port()
+    here = ["--port", str(port)]
+    env = {"OPENAI_BASE_URL": model.url, "HERMES_MODEL": "openai:fake-1"}
+    served = site.start(*here, **env).ready()
+    async with asking(site.token(), "Tell me.", port) as client:
+        assert client.stdout is not None
+        assert await client.stdout.readexactly(len("Once ")) == b"Once "
+        await asyncio.to_thread(served.end, signal.SIGKILL)
+        await asyncio.to_thread(site.start(*here, **env).ready)
+        said, complaints, code = await end_of(client)
+        assert (said, code) == ("\n[Interrupted; once more]\nA time.\n", 0)
+        assert "Traceback" not in complaints
 
 
 async def test_it_shows_how_things_stand_when_the_log_is_gone(
