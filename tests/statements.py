@@ -86,8 +86,11 @@ class _Mark:
 
 
 def every_connection() -> list[BaseDatabaseWrapper]:
-    """Django's connections of all threads; they are thread-local, so only the heap knows them."""
-    return [one for one in gc.get_objects() if isinstance(one, BaseDatabaseWrapper)]
+    """Django's connections of all threads; they are thread-local, so only the heap knows them.
+
+    By their true type: `isinstance` would wake lazy objects, such as a request's user.
+    """
+    return [one for one in gc.get_objects() if issubclass(type(one), BaseDatabaseWrapper)]
 
 
 @contextmanager
