@@ -20,6 +20,15 @@ class HideLoginSecrets(logging.Filter):
         return True
 
 
+class DropProbes(logging.Filter):
+    """Drops what Django says of a `/readyz` that is answered 503: no fault, and often asked."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        request = getattr(record, "request", None)
+        probed = getattr(request, "path_info", None) == "/readyz"
+        return not (probed and getattr(record, "status_code", None) == 503)
+
+
 class LineFormatter(logging.Formatter):
     """One line: the message, then what is particular about it, as `name=value`."""
 

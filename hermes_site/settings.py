@@ -129,7 +129,10 @@ LOGGING: dict[str, Any] = {
             "style": "{",
         }
     },
-    "filters": {"no_login_secrets": {"()": "hermes_site.logs.HideLoginSecrets"}},
+    "filters": {
+        "no_login_secrets": {"()": "hermes_site.logs.HideLoginSecrets"},
+        "no_probes": {"()": "hermes_site.logs.DropProbes"},
+    },
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",
@@ -141,6 +144,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "daphne": {"level": "WARNING"},
         "django.channels.server": {"level": "WARNING"},
+        "django.request": {"filters": ["no_probes"]},
         "httpx": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
     },

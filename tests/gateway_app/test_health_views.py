@@ -43,6 +43,16 @@ def test_it_takes_no_traffic_while_it_drains(client: Client, process: GatewayHos
     assert client.get("/healthz").status_code == 200
 
 
+def test_it_logs_no_error_for_a_probe_that_is_told_to_wait(
+    client: Client, process: GatewayHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    process.runner.draining = True
+    asked(client, 503)
+    assert caplog.records == []
+    client.get("/nothing-here")
+    assert [record.name for record in caplog.records] == ["django.request"]
+
+
 def test_it_says_that_migrations_are_missing_or_newer(client: Client) -> None:
     recorder = MigrationRecorder(connection)
     recorder.record_unapplied("gateway_app", "0001_initial")
