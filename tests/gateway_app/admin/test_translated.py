@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
@@ -23,6 +24,7 @@ from gateway_app.models import Agent, ApiToken, Turn
 from gateway_app.services.agents import save_agent_version
 from gateway_app.services.presence import PresenceReport, renew_presence
 from gateway_app.tools.registry import all_tools
+from hermes_site.django_words import USER_PAGES
 from sessions_app.models import Message, Session
 from sessions_app.sentences import notice_part, say
 from tests.factories import (
@@ -62,6 +64,19 @@ class Marked(trans_real.DjangoTranslation):
 
     def ngettext(self, one: str, many: str, count: int) -> str:
         return self.gettext(one if count == 1 else many)
+
+
+class Lacking(trans_real.DjangoTranslation):
+    """Notes what is asked for and in no catalogue."""
+
+    def __init__(self, language: str) -> None:
+        super().__init__(language)
+        self.asked: set[str] = set()
+
+    def gettext(self, message: str) -> str:
+        if message and self._catalog.get(message) is None:
+            self.asked.add(message)
+        return super().gettext(message)
 
 
 class Texts(HTMLParser):
@@ -306,6 +321,28 @@ def test_it_marks_the_first_line_of_each_tool_that_hermes_brings_along() -> None
     assert set(OWN_TOOLS) <= lines
     with override("de"):
         assert all(gettext(line) != line for line in OWN_TOOLS)
+
+
+def test_it_lacks_no_german_on_djangos_pages_for_users(
+    client: Client, root: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking = Lacking("de")
+    monkeypatch.setitem(trans_real._translations, "de", lacking)
+    without_password = User.objects.create(username="[none]", password=make_password(None))
+    pages = [reverse("admin:auth_user_changelist"), reverse("admin:auth_user_add")]
+    for user in (root, without_password):
+        pages += [
+            reverse(f"admin:{name}", args=[user.pk])
+            for name in ("auth_user_change", "auth_user_password_change", "auth_user_delete")
+        ]
+    for page in pages:
+        assert client.get(page).status_code == 200
+    assert lacking.asked == set()
+
+
+def test_it_translates_what_djangos_german_lacks() -> None:
+    with override("de"):
+        assert [words for words in USER_PAGES if gettext(words) == words] == []
 
 
 @pytest.mark.parametrize("name", ["login", "admin:login", "login_link"])
