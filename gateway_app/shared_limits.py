@@ -32,8 +32,8 @@ for i, key in ipairs(KEYS) do
   local used, per_s, burst = unpack(ARGV, 3 * i - 2, 3 * i)
   local rest, kept = tonumber(burst), redis.call('GET', key)
   if kept then
-    local was, at = string.match(kept, '(%S+) (%S+)')
-    rest = math.min(rest, was + (now - at) * per_s)
+    local was, at = string.match(kept, '^([%d.-]+) ([%d.]+)$')
+    if was then rest = math.min(rest, was + math.max(0, now - at) * per_s) end
   end
   rest = math.max(-burst, rest - used)
   local full_ms = math.ceil((burst - rest) / per_s * 1000)
@@ -43,7 +43,7 @@ end
 return left
 """
 """Buckets of KEYS after what was taken of them; ARGV: taken, rate a second, burst of each. A bucket
-that is full again is forgotten."""
+that is full again is forgotten. A clock that was set back takes nothing away."""
 
 _ENTER: Final = """
 local time, own = redis.call('TIME'), ARGV[1]

@@ -90,6 +90,20 @@ async def test_it_takes_from_one_bucket_in_all_processes(own_redis: OwnRedis) ->
     await asyncio.gather(one.aclose(), two.aclose())
 
 
+@pytest.mark.parametrize("kept", ["3 99999999999.0", "what others wrote"])
+async def test_it_refuses_nothing_for_what_a_clock_set_back_or_others_left(
+    own_redis: OwnRedis, kept: str
+) -> None:
+    one, two = (of_process(own_redis.url, sends_per_s=0.001, sends_burst=10) for _ in range(2))
+    with redis.Redis.from_url(own_redis.url) as client:
+        client.set("hermes:limits:sends:7", kept)
+    for process in (one, two):
+        assert process.start(7) == 0
+        await process.settle()
+        assert process.start(7) == 0
+        await process.aclose()
+
+
 async def test_it_bounds_sockets_in_all_processes(own_redis: OwnRedis) -> None:
     one, two = (of_process(own_redis.url, user_sockets=3, address_sockets=4) for _ in range(2))
     assert [await one.enter(7, AFAR) for _ in range(2)] == [True, True]
