@@ -9,7 +9,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
+from django.db import connections, transaction
 
 from gateway_app.config import GatewayConfig
 from gateway_app.tools import ToolContext, ToolError
@@ -188,3 +188,4 @@ async def test_it_leaves_no_transaction_open_that_a_coroutine_began() -> None:
     assert (await call(tool_calls(), forget)).content == "done"
     assert not await User.objects.aexists()
     await User.objects.acreate(username="next")
+    await sync_to_async(connections.close_all)()
