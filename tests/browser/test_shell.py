@@ -28,6 +28,17 @@ def test_it_leads_a_link_through_the_login_and_back(chat: ChatPage, model: FakeM
     expect(chat.answers).to_have_text("Behind the login.")
 
 
+def test_it_looks_finished_before_its_scripts_came(chat: ChatPage) -> None:
+    chat.expected = ("ERR_FAILED",)
+    chat.page.route("**/*.js", lambda route: route.abort())
+    chat.page.goto(chat.base_url)
+    send = chat.part("send").bounding_box()
+    assert send is not None
+    assert send["width"] == send["height"]
+    for key in chat.page.locator(".side kbd").all():
+        expect(key).to_be_hidden()
+
+
 def test_it_copies_the_link_and_the_last_answer(
     visit: Callable[..., NewPage], served: Served, model: FakeModelServer
 ) -> None:
