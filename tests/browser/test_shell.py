@@ -54,6 +54,19 @@ def test_it_copies_the_link_and_the_last_answer(
     assert chat.page.evaluate("navigator.clipboard.readText()") == "To be **copied**."
 
 
+def test_it_keeps_undo_in_its_box_when_a_title_has_no_blank(
+    chat: ChatPage, model: FakeModelServer
+) -> None:
+    chat.ask("https://example.org/" + "x" * 200)
+    chat.page.get_by_role("button", name="More for this conversation").click()
+    chat.page.get_by_role("menuitem", name="Delete conversation").click()
+    expect(chat.part("toastUndo")).to_be_visible()
+    box, undo = chat.part("toast").bounding_box(), chat.part("toastUndo").bounding_box()
+    assert box is not None
+    assert undo is not None
+    assert undo["x"] + undo["width"] <= box["x"] + box["width"]
+
+
 def test_it_says_who_answers_and_when_it_does(chat: ChatPage, model: FakeModelServer) -> None:
     gate = Gate()
     model.script(Script(tokens=["One ", "two"], gates={1: gate}))
