@@ -56,6 +56,7 @@ class Asking:
         return frame
 
 
-bearer = {"Authorization": f"Bearer {os.environ['HERMES_TOKEN']}"}
-question, url = [*sys.argv[1:], "ws://127.0.0.1:8000/ws/v1/"][:2]
+token = os.environ.get("HERMES_TOKEN") or sys.exit("HERMES_TOKEN is not set.")
+bearer = {"Authorization": f"Bearer {token}"}
+question, url = [*(sys.argv[1:] or sys.exit(__doc__)), "ws://127.0.0.1:8000/ws/v1/"][:2]
 asyncio.run(Asking().ask(question, url, subprotocols=["hermes.v1"], additional_headers=bearer))

@@ -4,10 +4,13 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+
+import pytest
 
 from tests.chaos.place import free_port
 from tests.docs.reading import ROOT, document
@@ -57,6 +60,21 @@ async def test_it_streams_an_answer(site: Site, model: FakeModelServer) -> None:
     async with asking(site.token(), "What is a gateway?", port_of(served)) as client:
         assert await end_of(client) == ("Hello, world!\n", "", 0)
     assert model.requests[0].messages[-1] == {"role": "user", "content": "What is a gateway?"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "said"),
+    [
+        (["Hello?"], {}, "HERMES_TOKEN is not set."),
+        ([], {"HERMES_TOKEN": "hms_x"}, "python websocket_client.py QUESTION [URL]"),
+    ],
+)
+def test_it_says_what_it_lacks(arguments: list[str], env: dict[str, str], said: str) -> None:
+    client = [sys.executable, str(ROOT / CLIENT), *arguments]
+    ended = subprocess.run(client, env=env, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.strip().endswith(said)
+    assert "Traceback" not in ended.stderr
 
 
 async def test_it_says_why_there_is_no_answer(site: Site, model: FakeModelServer) -> None:
@@ -158,4 +176,4 @@ async def test_it_shows_how_things_stand_when_the_log_is_gone(
 def test_it_is_in_the_page_as_it_is() -> None:
     source = document(CLIENT)
     assert f"```python\n{source}```" in document("docs/websocket.md")
-    assert len(source.splitlines()) <= 61
+    assert len(source.splitlines()) <= 62
