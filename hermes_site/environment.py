@@ -100,7 +100,10 @@ def sqlite_databases(path: str) -> DatabaseSettings:
 
 
 def postgres_databases(url: str) -> DatabaseSettings:
-    """One `default` alias with psycopg's pool: 8 connections for the web, 8 for turns."""
+    """One `default` alias with psycopg's pool: 8 connections for pages, 8 for turns, 16 for tools.
+
+    Tools that hang keep theirs, and must not take those of the web.
+    """
     parts = urlsplit(url)
     return {
         "default": {
@@ -114,7 +117,7 @@ def postgres_databases(url: str) -> DatabaseSettings:
             "OPTIONS": {
                 # reconnect_timeout: psycopg doubles its pauses, and after a long absence of the
                 # server would sleep for minutes; given up, the next call tries anew
-                "pool": {"min_size": 0, "max_size": 16, "timeout": 10, "reconnect_timeout": 5},
+                "pool": {"min_size": 0, "max_size": 32, "timeout": 10, "reconnect_timeout": 5},
                 "connect_timeout": 5,
                 # prepared statements: what a turn runs is planned once a connection
                 "server_side_binding": True,

@@ -71,7 +71,7 @@ def config(model: FakeModelServer) -> GatewayConfig:
         openai_api_key="sk-test",
         default_model="openai:fake-1",
         max_retries=0,
-        postgres_threads=4,  # the gateways of a test share one pool of 16 connections
+        postgres_threads=4,  # the gateways of a test share one pool of connections
     )
 
 

@@ -12,7 +12,7 @@ from django.core.exceptions import PermissionDenied
 from gateway_app.config import GatewayConfig
 from gateway_app.providers.rows import clean
 from gateway_app.tools.base import Tool, ToolContext, ToolError
-from gateway_app.tools.threads import OwnThread, ToolThreads
+from gateway_app.tools.threads import ToolThreads
 
 logger: Final = logging.getLogger(__name__)
 
@@ -62,8 +62,8 @@ class ToolCalls:
 
     async def _result(self, tool: Tool, arguments: str, context: ToolContext) -> str:
         call = tool.prepare(clean(arguments), context)
-        work = self._threads.run(call) if tool.blocking else OwnThread().run(call)
-        content = await self._within(_contained(work), tool.timeout_s or self._timeout_s)
+        run = self._threads.run if tool.blocking else self._threads.run_coroutine
+        content = await self._within(_contained(run(call)), tool.timeout_s or self._timeout_s)
         if len(content) > self._characters:
             raise ToolError(
                 f"It ran, but its result has {len(content):,} characters, and at most"

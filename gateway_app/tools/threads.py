@@ -23,6 +23,11 @@ class ToolThreads:
 
     def __init__(self, limit: int) -> None:
         self._free = asyncio.Semaphore(limit)
+        self._own = threading.Semaphore(limit)
+
+    async def run_coroutine(self, call: Callable[[], Any]) -> Any:
+        """What the coroutine function gives; at most `limit` of them use Django's ORM at once."""
+        return await OwnThread(self._own).run(call)
 
     async def run(self, call: Callable[[], Any]) -> Any:
         """What the call returned or raised. Cancelled, it is left alone, and told to nobody."""
@@ -64,7 +69,8 @@ class OwnThread(Executor):
     keeps its connection: with a transaction that a tool left open, or broken.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, places: threading.Semaphore) -> None:
+        self._places = places
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._begun = False
 
@@ -85,11 +91,12 @@ class OwnThread(Executor):
         return future
 
     def _work(self) -> None:
-        try:
-            while (call := self._calls.get()) is not None:
-                call()
-        finally:
-            connections.close_all()
+        with self._places:
+            try:
+                while (call := self._calls.get()) is not None:
+                    call()
+            finally:
+                connections.close_all()
 
 
 def _settle(future: "Future[R]", call: Callable[[], R]) -> None:

@@ -15,6 +15,7 @@ from gateway_app.config import GatewayConfig
 from gateway_app.tools import ToolContext, ToolError
 from gateway_app.tools.calls import BROKE, DENIED, Outcome, ToolCalls
 from gateway_app.tools.python_function import function_tool
+from hermes_site.environment import postgres_databases
 from sessions_app.models import new_id
 from tests.gate import Gate
 
@@ -169,6 +170,38 @@ async def test_it_lets_no_coroutine_hold_up_the_database_work_of_another() -> No
     finally:
         gate.release()
     assert (await hanging).content == "late"
+
+
+async def test_it_lets_so_many_coroutines_at_the_database_as_functions() -> None:
+    """Each has a connection, and PostgreSQL's pool has no more."""
+    begun, gate, calls = Gate(), Gate(), tool_calls(tool_threads=1)
+
+    def wait() -> None:
+        begun.release()
+        gate.wait_sync(60)
+
+    async def hang() -> str:
+        """Hang."""
+        await sync_to_async(wait)()
+        return "late"
+
+    async def hurry() -> str:
+        """Hurry."""
+        return await sync_to_async(str)("there")
+
+    hanging = asyncio.create_task(call(calls, hang))
+    await begun.wait(60)
+    crowded = await call(calls, hurry, timeout_s=0.05)
+    gate.release()
+    assert crowded.content.startswith("It did not answer within 0.05 s")
+    assert (await hanging).content == "late"
+    assert (await call(calls, hurry)).content == "there"
+
+
+def test_the_pool_has_room_for_all_of_them_beside_pages_and_turns() -> None:
+    pool = postgres_databases("postgres://db/hermes")["default"]["OPTIONS"]["pool"]
+    config = GatewayConfig()
+    assert pool["max_size"] == 8 + config.postgres_threads + 2 * config.tool_threads
 
 
 @pytest.mark.django_db(transaction=True)
