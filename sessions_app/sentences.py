@@ -17,6 +17,9 @@ Value = Union[str, int, float, "Sentence"]
 """Numbers are written as the reader's language writes them, texts as they are."""
 
 _PLACEHOLDER: Final = re.compile(r"%\((\w+)\)s")
+_QUOTED: Final = "%(text)s"
+_DEEPEST: Final = 4
+"""Of sentences within sentences; nobody says more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def say(text: str, /, **values: Value) -> Sentence:
 
 def quote(text: str) -> Sentence:
     """What others say, such as a parser: nothing translates it."""
-    return Sentence((("%(text)s", {"text": text}),))
+    return Sentence(((_QUOTED, {"text": text}),))
 
 
 NOTHING: Final = Sentence(())
@@ -71,9 +74,16 @@ def notice_part(sentence: Sentence) -> dict[str, Any]:
 def translated_part(part: Mapping[str, Any]) -> str | None:
     """A notice's part in the active language; None: it is none, or the catalogue lacks it."""
     found = read_shape(part.get("sentences"))
-    if found is None or any(gettext(text) == text for text, _ in found.parts):
-        return None
-    return found.translated()
+    return found.translated() if found is not None and _known(found) else None
+
+
+def _known(sentence: Sentence, *, within: bool = False) -> bool:
+    """Whether the catalogue has all of it: a foreign text may repeat its values without end."""
+    return all(
+        (gettext(text) != text or (within and text == _QUOTED))
+        and all(_known(one, within=True) for one in values.values() if isinstance(one, Sentence))
+        for text, values in sentence.parts
+    )
 
 
 def _filled(text: str, values: Mapping[str, Value], write: Callable[[Value], str]) -> str:
@@ -81,24 +91,25 @@ def _filled(text: str, values: Mapping[str, Value], write: Callable[[Value], str
     return _PLACEHOLDER.sub(lambda found: write(values.get(found[1], found[0])), text)
 
 
-def read_shape(shape: object) -> Sentence | None:
+def read_shape(shape: object, deep: int = 0) -> Sentence | None:
     """The sentence that has the shape; None where a raw writer left something else."""
-    if not isinstance(shape, list) or not shape:
+    if not isinstance(shape, list) or not shape or deep == _DEEPEST:
         return None
     parts = []
     for one in shape:
         match one:
             case {"text": str(text), "values": dict(values)} if text:
-                parts.append((text, {name: _value(value) for name, value in values.items()}))
+                read = {name: _value(value, deep) for name, value in values.items()}
+                parts.append((text, read))
             case _:
                 return None
     return Sentence(tuple(parts))
 
 
-def _value(shape: object) -> Value:
-    if isinstance(shape, str | int | float):
+def _value(shape: object, deep: int) -> Value:
+    if isinstance(shape, str | int | float) and not isinstance(shape, bool):
         return shape
-    return read_shape(shape) or ""
+    return read_shape(shape, deep + 1) or ""
 
 
 def _shape(value: Value) -> Any:

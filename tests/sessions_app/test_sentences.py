@@ -82,6 +82,18 @@ def test_it_leaves_alone_what_it_does_not_know(sentences: object) -> None:
         assert translated_part({"text": "As it was stored.", "sentences": sentences}) is None
 
 
+def test_it_is_neither_flooded_nor_drowned_by_what_a_raw_writer_left() -> None:
+    deep: list[dict[str, object]] = [{"text": "Your message is kept.", "values": {}}]
+    for _ in range(5000):
+        deep = [{"text": "Check %(variable)s.", "values": {"variable": deep}}]
+    often = [{"text": "%(a)s" * 1000, "values": {"a": "a" * 1000}}]
+    flood = [{"text": "Check %(variable)s.", "values": {"variable": often}}]
+    with translation.override("de"):
+        for sentences in (deep, flood):
+            shown = translated_part({"sentences": sentences})
+            assert shown is None or len(shown) < 100
+
+
 def test_it_makes_no_room_for_widths_and_fills_values_once() -> None:
     wide = [
         {"text": "Your message is kept.", "values": {}},
