@@ -18,7 +18,6 @@ from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.gateway_app.busy.held import inbound, states_of
 from tests.gateway_app.coherence.elsewhere import in_database, messages, texts_of
 from tests.socket_client import SocketClient
-from tests.statements import every_connection
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -71,8 +70,22 @@ async def test_it_runs_one_turn_at_a_time_though_two_processes_accept(
     assert [len(messages(model, number)) for number in range(13)] == [2 * n + 2 for n in range(13)]
 
 
-async def test_it_does_not_go_on_with_what_was_interrupted_long_ago(
-    gateway: GatewayHost, other: GatewayHost, model: FakeModelServer, owner: User
+@pytest.mark.parametrize(
+    ("ago", "state", "kinds"),
+    [
+        (timedelta(minutes=58), "completed", ["user", "(assistant", "assistant"]),
+        (timedelta(minutes=62), "interrupted", ["user", "assistant", "notice"]),
+        (timedelta(days=3), "interrupted", ["user", "assistant", "notice"]),
+    ],
+)
+async def test_it_goes_on_with_what_was_interrupted_within_an_hour_and_not_later(
+    gateway: GatewayHost,
+    other: GatewayHost,
+    model: FakeModelServer,
+    owner: User,
+    ago: timedelta,
+    state: str,
+    kinds: list[str],
 ) -> None:
     """Case F75: three days later the turn is closed, and its history still loads."""
     gate = Gate()
@@ -83,34 +96,16 @@ async def test_it_does_not_go_on_with_what_was_interrupted_long_ago(
         await gateway.runner.aclose()
         gate.release()
         turn = Turn.objects.filter(pk=sent["turnId"])
-        ago = timezone.now() - timedelta(days=3)
-        await in_database(turn.update, started_at=ago)
+        await in_database(turn.update, started_at=timezone.now() - ago)
         ids = [UUID(sent["turnId"])]
         await in_database(release_runs, turn_ids=ids, lease_owner=gateway.lease_owner)
         await Heartbeat(other.runner, other.lanes, other.hub, other.config).beat()
-        assert await other.runner.wait_idle(10)
-        assert await in_database(states_of, sent["sessionId"]) == ["interrupted"]
-        assert len(model.requests) == 1
+        assert await other.runner.wait_idle(60)
+        assert await in_database(states_of, sent["sessionId"]) == [state]
+        assert len(model.requests) == (2 if state == "completed" else 1)
         history = await client.ok("session.history", sessionId=sent["sessionId"])
-    rows = [(row["kind"], row["state"]) for row in history["messages"]]
-    assert rows == [("user", "active"), ("assistant", "active"), ("notice", "active")]
-
-
-async def test_it_holds_no_transaction_while_the_model_answers(
-    gateway: GatewayHost, model: FakeModelServer, owner: User
-) -> None:
-    """Case E5: on no connection of the process."""
-    gates = {0: Gate(), 1: Gate()}
-    model.script(Script(tokens=["one ", "two"], gates=gates))
-    async with SocketClient(owner) as client:
-        sent = await client.say("hello")
-        await model.request(0)
-        assert not [one for one in every_connection() if one.in_atomic_block]
-        gates[0].release()
-        await client.until(lambda: client.text(sent["turnId"]))
-        assert not [one for one in every_connection() if one.in_atomic_block]
-        gates[1].release()
-        await client.finished(sent["turnId"])
+    rows = [f"{'(' * (row['state'] != 'active')}{row['kind']}" for row in history["messages"]]
+    assert rows == kinds
 
 
 async def test_it_answers_in_a_session_that_nobody_watches(
