@@ -34,7 +34,7 @@ MARKED_UP = (
 @pytest.fixture
 def addresses(live_server) -> dict[str, str]:
     """Every kind of page, by name; made before the browser's own event loop runs."""
-    session = SessionFactory(title="<img src=x onerror=alert(1)>")
+    session = SessionFactory(title="<img src=x onerror=alert(1)>" + "w" * 150)
     turn = TurnFactory(session=session, block=1, verdict="rebuild", reason="rewritten")
     call = {"type": "tool_call", "id": "1", "name": "look_up", "arguments": "{}" * 400}
     for number in range(1, 5):
@@ -118,7 +118,7 @@ def test_it_breaks_the_policy_on_no_page(page, addresses, violations):
     assert faults == []
 
 
-@pytest.mark.parametrize("name", ["transcript", "board", "compared", "apply"])
+@pytest.mark.parametrize("name", ["transcript", "board", "delete", "compared", "apply"])
 def test_it_reads_our_pages_without_scrolling_sideways(page, addresses, name):
     for width in (1440, 1024, 390, 320):
         page.set_viewport_size({"width": width, "height": 800})
