@@ -162,9 +162,12 @@ class FakeModelServer:
             script = answer if isinstance(answer, Script) else answer(record.json)
             usage = script.usage or self._usage(record.json, script)
             return await sender(request, record, script, usage).send()
-        except (asyncio.CancelledError, ConnectionError):
+        except asyncio.CancelledError:
             record.closed_by_client = not self._stop.released
             raise
+        except ConnectionError:
+            record.closed_by_client = not self._stop.released
+            return web.Response()  # nobody is there to be told
         finally:
             record.ended_at = time.monotonic()
             record.ended.release()
