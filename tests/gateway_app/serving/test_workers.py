@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -268,4 +269,34 @@ def test_it_takes_up_at_once_what_a_drain_left(site: Site, model: FakeModelServe
         assert other.event("RUN_ERROR")["metadata"]["hermes"]["retrying"] is True
         other.event("RUN_FINISHED")
     assert leaving.rest() == 0
+    assert staying.end() == 0
+
+
+def leased_until(site: Site) -> datetime:
+    [(moment,)] = site.sql("SELECT lease_expires_at FROM sessions_app_session")
+    return datetime.fromisoformat(moment)
+
+
+def test_it_keeps_a_living_run_and_takes_a_dead_one_when_its_lease_is_over(
+    site: Site, model: FakeModelServer
+) -> None:
+    """Two servers: the other one lets a long answer be, and goes on with it once nobody does."""
+    model.script(Script(tokens=("one ", "two"), gates={1: Gate()}))
+    env = shared(model, **configured(lease_s=6, lease_renew_s=1))
+    dying, staying = (site.start(**env).ready() for _ in range(2))
+    bearer = f"Bearer {site.token()}"
+    with Tab(dying, Authorization=bearer) as tab, Tab(staying, Authorization=bearer) as other:
+        session_id = open_session(tab)
+        other.ask("hello", protocol="hermes.v1")
+        other.ask("session.subscribe", sessionId=session_id)
+        send(tab, session_id, "hello")
+        other.event("TEXT_MESSAGE_CONTENT")
+        first = leased_until(site)
+        until(lambda: leased_until(site) > first + timedelta(seconds=8))
+        assert len(model.requests) == 1, "its first lease ran out long ago, and was renewed"
+        dying.process.kill()
+        assert other.event("RUN_ERROR")["metadata"]["hermes"]["retrying"] is True
+        other.event("RUN_FINISHED")
+    assert len(model.requests) == 2
+    assert site.sql("SELECT state, runs FROM gateway_app_turn") == [("completed", 2)]
     assert staying.end() == 0
