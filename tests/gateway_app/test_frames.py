@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,12 +10,12 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 
-from gateway_app import credentials
 from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
 from gateway_app.models import ApiToken
 from sessions_app.models import Message
 from tests.fake_model_server import FakeModelServer, Gate, Script
+from tests.gateway_app.coherence.elsewhere import raw
 from tests.socket_client import Frame, SocketClient
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -215,11 +216,22 @@ async def test_it_bounds_the_lists_that_one_socket_waits_for(
         await client.until(lambda: "m2" in client.replies)
 
 
+def delete_the_token(user: User) -> None:
+    raw(f"DELETE FROM {ApiToken._meta.db_table} WHERE user_id = %s", user.pk)
+
+
+def close_the_account(user: User) -> None:
+    raw(f"UPDATE {User._meta.db_table} SET is_active = %s WHERE id = %s", False, user.pk)
+
+
 @pytest.mark.parametrize("tunables", [{"reauthorise_s": 0.0}])
-async def test_it_closes_who_may_no_longer_be_here(gateway: GatewayHost, owner: User) -> None:
+@pytest.mark.parametrize("end", [delete_the_token, close_the_account])
+async def test_it_looks_again_who_may_still_be_here(
+    gateway: GatewayHost, owner: User, end: Callable[[User], None]
+) -> None:
+    """A bare SQL client tells nobody."""
     async with SocketClient(owner) as client:
-        token = await sync_to_async(ApiToken.objects.get)(pk=client.scope["credential"]["token_id"])
-        await sync_to_async(credentials.revoke_token)(token)
+        await sync_to_async(end)(owner)
         await client.until(lambda: client.closed)
     assert client.closed == 4001
     assert client.frames[-1] == {"type": "revoked"}
