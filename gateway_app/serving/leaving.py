@@ -1,17 +1,25 @@
 """The end of a process that has nothing left to do."""
 
+import logging
 import os
 import threading
 from typing import Final
 
-_PATIENCE_S: Final = 5.0
+logger: Final = logging.getLogger(__name__)
+
+THREADS_S: Final = 5.0
+"""Python waits for threads for ever, and a tool of a foreign app may hang in one."""
+CLOSING_S: Final = 15.0
+"""What is closed at the end waits for others: the database, Redis, a provider."""
 
 
-def leave_soon(code: int = 0) -> None:
-    """The process ends in a few seconds, though a thread of a foreign app will not end.
-
-    Python waits for threads for ever, and a tool may hang in one.
-    """
-    timer = threading.Timer(_PATIENCE_S, os._exit, [code])
+def leave_within(seconds: float, code: int = 0) -> None:
+    """The process ends in so many seconds, whatever does not end by itself."""
+    timer = threading.Timer(seconds, _leave, [code])
     timer.daemon = True
     timer.start()
+
+
+def _leave(code: int) -> None:
+    logger.warning("Something did not end by itself; the process ends without it")
+    os._exit(code)

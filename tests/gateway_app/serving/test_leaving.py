@@ -1,11 +1,12 @@
 """A server that has drained ends, whatever its tools still do."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from tests.fake_model_server import FakeModelServer, Script, ToolCall
-from tests.gateway_app.serving.conftest import Site, Tab
+from tests.gateway_app.serving.conftest import Served, Site, Tab
 from tests.toolbox.diary import DIARY
 
 
@@ -37,3 +38,27 @@ def test_it_ends_though_a_tool_hangs_in_a_thread_of_pythons_own(
         tab.ask("turn.stop", turnId=turn_id)
         tab.event("RUN_FINISHED")
     assert served.end() == 0
+
+
+HANGING = """
+import asyncio
+import django
+django.setup()
+from gateway_app.host import GatewayHost
+from gateway_app.serving import turn_worker
+
+async def never(gateway):
+    await asyncio.Event().wait()
+
+GatewayHost.aclose = never
+turn_worker.CLOSING_S = 0.2
+asyncio.run(turn_worker.run_turns(lambda line: print(line, flush=True)))
+"""
+
+
+def test_it_ends_though_something_cannot_be_closed(site: Site) -> None:
+    worker = Served(site.data_dir, "-c", HANGING, DJANGO_SETTINGS_MODULE="hermes_site.settings")
+    with closing(worker):
+        worker.read_until("Turns run here.")
+        assert worker.end() == 0
+    assert "did not end by itself" in "\n".join(worker.said)
