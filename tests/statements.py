@@ -117,15 +117,23 @@ def every_statement() -> Iterator[Statements]:
 
 @contextmanager
 def steps_of_sqlite() -> Iterator[list[None]]:
-    """Gets an entry for every ten steps of SQLite's machine, on every connection that is open."""
+    """Gets an entry for every ten steps of SQLite's machine, also on connections that open now."""
     steps: list[None] = []
-    opened = [one.connection for one in every_connection() if one.connection is not None]
-    for connection in opened:
-        connection.set_progress_handler(lambda: steps.append(None), 10)
+    counted: list[Any] = []
+
+    def watch(connection: BaseDatabaseWrapper, **_: object) -> None:
+        counted.append(connection.connection)
+        connection.connection.set_progress_handler(lambda: steps.append(None), 10)
+
+    connection_created.connect(watch)
+    for one in every_connection():
+        if one.connection is not None:
+            watch(one)
     try:
         yield steps
     finally:
-        for connection in opened:
+        connection_created.disconnect(watch)
+        for connection in counted:
             connection.set_progress_handler(None, 0)
 
 

@@ -197,7 +197,9 @@ async def test_it_stops_in_every_phase_and_closes_the_models_connection(
             follow = await client.say("second", sent["sessionId"])
             await client.finished(follow["turnId"])
         assert client.text(follow["turnId"]) == "its own answer"
-        assert len(model.requests) + len(spare.requests) == len(asked) + 1, "nothing went on"
+        went_on = len(model.requests) + len(spare.requests) - len(asked) - 1
+        # one that was stopped at once may still be on its way to the model
+        assert went_on == 0 or (phase == "accepted" and went_on == 1), "nothing went on"
         await verified(client, sent["sessionId"])
     assert await in_database(states_of, sent["sessionId"]) == ["stopped", "completed"]
 
