@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+import psycopg
+
 from tests.fake_model_server import FakeModelServer
 from tests.model_scripts import Json, Script, ToolCall
 
@@ -80,7 +82,11 @@ async def _run(options: argparse.Namespace, model: FakeModelServer, folder: Path
             breaking.cancel()
             await asyncio.gather(breaking, return_exceptions=True)
         began = time.monotonic()
-        await asyncio.gather(*(person.settle(CALM_S) for person in people))
+        try:
+            await asyncio.gather(*(person.settle(CALM_S) for person in people))
+        except TimeoutError:
+            say(await asyncio.to_thread(_still_open, place.database_url))
+            raise
         calm_s = time.monotonic() - began
         for person in people:
             await person.leave()
@@ -90,6 +96,18 @@ async def _run(options: argparse.Namespace, model: FakeModelServer, folder: Path
         say(f"people: {_words(done)}; messages: {sum(len(one.acknowledged) for one in people)}")
         say(f"turns: {_words(states)}; requests: {len(model.requests)}; calm after {calm_s:.1f} s")
     assert place.exit_code == 0, place.exit_code
+
+
+def _still_open(database_url: str) -> str:
+    """The turns that did not end, and who holds their sessions."""
+    with psycopg.connect(database_url, autocommit=True) as server:
+        found = server.execute(
+            "SELECT t.id, t.state, t.generation, t.runs, t.stop_requested_at, s.id,"
+            " s.run_generation, s.open_block, s.lease_owner, s.lease_expires_at - now()"
+            " FROM gateway_app_turn t JOIN sessions_app_session s ON s.id = t.session_id"
+            " WHERE t.state IN ('queued', 'running')"
+        ).fetchall()
+    return "\n".join(map(str, found)) or "no turn is open: its end did not reach its person"
 
 
 async def _judge(place: "Place", people: "list[Person]", model: FakeModelServer) -> Counter[str]:
