@@ -17,7 +17,7 @@ from twisted.internet import defer, reactor
 from gateway_app.config import GatewayConfig
 from gateway_app.host import host
 from gateway_app.serving.http_request import take_requests
-from gateway_app.serving.leaving import CLOSING_S, THREADS_S, leave_within
+from gateway_app.serving.leaving import close_and_leave
 from gateway_app.serving.loaded import keep_what_is_loaded
 from gateway_app.serving.port import PortTaken
 
@@ -188,10 +188,7 @@ class Server(Daphne):
             await asyncio.sleep(LEAVING_S)
             await self._cancel_applications()
         finally:
-            code = 0 if self.failure is None else 1
-            leave_within(CLOSING_S, code)
-            await host().aclose()
-            leave_within(THREADS_S, code)
+            await close_and_leave(host(), 0 if self.failure is None else 1)
 
     async def _stop_listening(self) -> None:
         closed = [defer.maybeDeferred(port.stopListening) for port in self.ports]

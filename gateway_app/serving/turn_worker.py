@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gateway_app.config import gateway_config
 from gateway_app.host import GatewayHost, set_host
-from gateway_app.serving.leaving import CLOSING_S, THREADS_S, leave_within
+from gateway_app.serving.leaving import close_and_leave
 from gateway_app.serving.loaded import keep_what_is_loaded
 
 
@@ -26,6 +26,4 @@ async def run_turns(tell: Callable[[str], None]) -> None:
         tell(f"Stopping: running answers get up to {gateway.config.drain_s:g} s.")
         await gateway.drain()
     finally:
-        leave_within(CLOSING_S)
-        await gateway.aclose()
-        leave_within(THREADS_S)
+        await close_and_leave(gateway)

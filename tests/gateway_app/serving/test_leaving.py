@@ -45,13 +45,13 @@ import asyncio
 import django
 django.setup()
 from gateway_app.host import GatewayHost
-from gateway_app.serving import turn_worker
+from gateway_app.serving import leaving, turn_worker
 
 async def never(gateway):
     await asyncio.Event().wait()
 
 GatewayHost.aclose = never
-turn_worker.CLOSING_S = 0.2
+leaving._CLOSING_S = 0.2
 asyncio.run(turn_worker.run_turns(lambda line: print(line, flush=True)))
 """
 
