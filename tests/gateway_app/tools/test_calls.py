@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -147,23 +147,29 @@ async def test_it_cuts_what_is_no_sentence() -> None:
         assert len(outcome.content) <= 2001
 
 
-async def test_it_lets_no_coroutine_hold_up_the_database_work_of_another() -> None:
-    begun, gate, calls = Gate(), Gate(), tool_calls()
+def hanging_tool(begun: Gate, gate: Gate) -> Callable[[], Awaitable[str]]:
+    """Hangs in the thread for what asynchronous code may not do."""
 
     def wait() -> None:
         begun.release()
         gate.wait_sync(60)
 
     async def hang() -> str:
-        """Hang in the thread for what asynchronous code may not do."""
+        """Hang."""
         await sync_to_async(wait)()
         return "late"
 
-    async def hurry() -> str:
-        """Hurry through it."""
-        return await sync_to_async(str)("there")
+    return hang
 
-    hanging = asyncio.create_task(call(calls, hang))
+
+async def hurry() -> str:
+    """Hurry through the thread for what asynchronous code may not do."""
+    return await sync_to_async(str)("there")
+
+
+async def test_it_lets_no_coroutine_hold_up_the_database_work_of_another() -> None:
+    begun, gate, calls = Gate(), Gate(), tool_calls()
+    hanging = asyncio.create_task(call(calls, hanging_tool(begun, gate)))
     await begun.wait(60)
     try:
         assert (await call(calls, hurry)).content == "there"
@@ -175,21 +181,7 @@ async def test_it_lets_no_coroutine_hold_up_the_database_work_of_another() -> No
 async def test_it_lets_so_many_coroutines_at_the_database_as_functions() -> None:
     """Each has a connection, and PostgreSQL's pool has no more."""
     begun, gate, calls = Gate(), Gate(), tool_calls(tool_threads=1)
-
-    def wait() -> None:
-        begun.release()
-        gate.wait_sync(60)
-
-    async def hang() -> str:
-        """Hang."""
-        await sync_to_async(wait)()
-        return "late"
-
-    async def hurry() -> str:
-        """Hurry."""
-        return await sync_to_async(str)("there")
-
-    hanging = asyncio.create_task(call(calls, hang))
+    hanging = asyncio.create_task(call(calls, hanging_tool(begun, gate)))
     await begun.wait(60)
     crowded = await call(calls, hurry, timeout_s=0.05)
     gate.release()
