@@ -159,6 +159,19 @@ def test_it_refuses_a_message_that_is_too_large_and_keeps_it(
     expect(chat.bubbles).to_have_count(0)
 
 
+HELD_AT_THE_TOP = """() => {
+  document.querySelector(".thread").scrollTop = 0;
+  return document.querySelector("[data-part=older]").hidden;
+}"""
+
+
+HELD_AT_THE_LISTS_END = """() => {
+  const list = document.querySelector("[data-part=sideList]");
+  list.scrollTop = list.scrollHeight;
+  return document.querySelector("[data-part=moreSessions]").hidden;
+}"""
+
+
 def test_it_pages_older_rows_in_without_moving_what_is_read(
     chat: ChatPage, model: FakeModelServer, served: Served
 ) -> None:
@@ -169,7 +182,6 @@ def test_it_pages_older_rows_in_without_moving_what_is_read(
     chat.open(path)
     expect(chat.answers.last).to_have_text("The newest answer.")
     assert chat.bubbles.count() < 170
-    thread = chat.page.locator(".thread")
     seen = chat.page.get_by_text("Older row 160", exact=True)
     seen.scroll_into_view_if_needed()
     chat.page.get_by_text("Older row 125", exact=True).scroll_into_view_if_needed()
@@ -178,14 +190,23 @@ def test_it_pages_older_rows_in_without_moving_what_is_read(
     after = chat.page.get_by_text("Older row 125", exact=True).bounding_box()
     assert place is not None and after is not None
     assert abs(place["y"] - after["y"]) < 2
-    for _ in range(4):
-        thread.evaluate("e => { e.scrollTop = 0 }")
-        chat.page.wait_for_function("document.querySelector('[data-part=older]').hidden || true")
-    thread.evaluate("e => { e.scrollTop = 0 }")
+    chat.page.wait_for_function(HELD_AT_THE_TOP)
     expect(chat.page.get_by_text("Older row 0", exact=True)).to_be_attached()
     expect(chat.bubbles).to_have_count(171)
     chat.page.get_by_role("button", name="Go to the newest message").click()
     expect(chat.answers.last).to_be_in_viewport()
+
+
+def test_a_page_of_older_rows_that_does_not_fill_the_screen_brings_the_next(
+    visit: Callable[..., NewPage], model: FakeModelServer, served: Served
+) -> None:
+    chat = visit(served.url, viewport={"width": 1280, "height": 4000})().open()
+    model.script(Script(tokens=["The newest answer."]))
+    chat.ask("The newest question")
+    path = chat.wait_opened()
+    add_older_rows(served, path.split("/")[2], 170)
+    chat.open(path)
+    expect(chat.bubbles).to_have_count(171)
 
 
 def add_older_rows(served: Served, session: str, count: int) -> None:
@@ -216,12 +237,8 @@ def test_it_lists_older_conversations_page_by_page(chat: ChatPage, served: Serve
         )
     database.close()
     chat.page.reload()
-    more = chat.page.get_by_role("button", name="Show older conversations")
-    expect(more).to_be_attached()
-    while more.is_visible():
-        shown = chat.sessions.count()
-        more.scroll_into_view_if_needed()
-        expect(chat.sessions).not_to_have_count(shown)
+    expect(chat.page.get_by_role("button", name="Show older conversations")).to_be_visible()
+    chat.page.wait_for_function(HELD_AT_THE_LISTS_END)
     expect(chat.page.get_by_role("heading", name="March 2020")).to_be_visible()
     expect(chat.sessions.filter(has_text=re.compile(r"^Old \d+$"))).to_have_count(60)
     expect(chat.sessions.last).to_have_text("Old 0")

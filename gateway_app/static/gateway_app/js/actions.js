@@ -139,9 +139,9 @@ export class Actions {
     return true;
   }
 
-  loadOlder() {
+  async loadOlder() {
     const { conversation, feeds } = this.#model;
-    if (conversation.sessionId !== null) feeds.loadOlder(conversation.sessionId);
+    return conversation.sessionId !== null && feeds.loadOlder(conversation.sessionId);
   }
 
   async rename(sessionId, title) {

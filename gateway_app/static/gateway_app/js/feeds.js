@@ -65,18 +65,19 @@ export class Feeds {
     if (state !== undefined && Array.isArray(queue)) this.#put(applyQueue(state, queue));
   }
 
-  /** The page before the oldest known row. Nothing happens while one is on its way. */
+  /** The page before the oldest known row; true if it came. Nothing happens while one is on its way. */
   async loadOlder(sessionId) {
     const state = this.#states.get(sessionId);
-    if (!state?.hasMore || this.#loading.has(sessionId)) return;
+    if (!state?.hasMore || this.#loading.has(sessionId)) return false;
     this.#loading.add(sessionId);
     try {
       const asked = command.history(sessionId, state.cursor);
       const result = await this.#options.connection.request(asked);
       const now = this.#states.get(sessionId);
       if (now?.cursor === state.cursor) this.#put(applyHistory(now, result));
+      return true;
     } catch {
-      // The connection says what is wrong; the next scroll asks again.
+      return false; // The connection says what is wrong.
     } finally {
       this.#loading.delete(sessionId);
     }

@@ -68,8 +68,11 @@ export class Sessions {
     if (came.includes(true)) this.#onChange();
   }
 
+  /** One page more of the list that is looked at; true if it came. */
   async loadMore() {
-    if (await this.#shown.loadMore()) this.#onChange();
+    const came = await this.#shown.loadMore();
+    if (came) this.#onChange();
+    return came;
   }
 
   /** A frame about the list; true if it was one. */

@@ -2,6 +2,7 @@
 
 import { KeyedList, clone, setText } from "./dom.js";
 import { gettext } from "./i18n.js";
+import { loadInSight } from "./more.js";
 import { grouped } from "./session_list.js";
 import { SessionRow } from "./session_row.js";
 
@@ -22,7 +23,6 @@ export class Sidebar {
   constructor(parts, actions) {
     this.#parts = parts;
     this.#list = new KeyedList(parts.groups, (group) => new Group(group, actions));
-    parts.moreSessions.addEventListener("click", () => actions.loadMore());
     parts.toArchive.addEventListener("click", () => {
       actions.showArchived(true);
       parts.fromArchive.focus();
@@ -31,10 +31,10 @@ export class Sidebar {
       actions.showArchived(false);
       parts.toArchive.focus();
     });
-    new IntersectionObserver(
-      (seen) => seen.some((entry) => entry.isIntersecting) && actions.loadMore(),
-      { root: parts.sideList, rootMargin: "0px 0px 240px 0px" },
-    ).observe(parts.moreSessions);
+    loadInSight(parts.moreSessions, () => actions.loadMore(), {
+      root: parts.sideList,
+      rootMargin: "0px 0px 240px 0px",
+    });
   }
 
   /** The same list on the same day is drawn once, however often the conversation is. */

@@ -4,6 +4,7 @@ import { AnswerView } from "./answer_view.js";
 import { KeyedList } from "./dom.js";
 import { FooterView } from "./footer_view.js";
 import { FoldView, NoticeView, OperatorView, UserView, WorkingView } from "./message_views.js";
+import { loadInSight } from "./more.js";
 import { Scroll } from "./scroll.js";
 
 const TICK_MS = 1000;
@@ -32,11 +33,10 @@ export class Thread {
     this.#parts = parts;
     this.#list = new KeyedList(parts.items, (item) => this.#view(item, actions));
     this.#scroll = new Scroll(parts.thread, parts.items, parts.toEnd);
-    parts.older.addEventListener("click", () => actions.loadOlder());
-    new IntersectionObserver(
-      (seen) => seen.some((entry) => entry.isIntersecting) && actions.loadOlder(),
-      { root: parts.thread, rootMargin: "150% 0px 0px 0px" },
-    ).observe(parts.older);
+    loadInSight(parts.older, () => actions.loadOlder(), {
+      root: parts.thread,
+      rootMargin: "150% 0px 0px 0px",
+    });
     // What is far out of sight keeps its size, and costs the browser nothing.
     this.#near = new IntersectionObserver(
       (seen) => {
