@@ -42,13 +42,14 @@ ICONS: Final = Package(
 )
 ICON_NAMES: Final = (
     "archive", "archive-restore", "arrow-down", "arrow-left", "arrow-up", "bot", "check",
-    "chevron-down", "chevron-right", "chevron-up", "clock", "clock-arrow-up", "cloud", "cloud-off",
-    "code-xml", "copy", "corner-down-right", "cpu", "ellipsis", "ellipsis-vertical", "flame",
-    "fold-vertical", "hand", "highlighter", "image", "info", "key", "keyboard", "languages", "link",
-    "list-plus", "log-out", "menu", "message-square", "monitor", "moon", "panel-left", "pencil",
-    "pin", "pin-off", "plug", "refresh-cw", "rotate-cw", "search", "settings",
-    "shield-check", "square-pen", "sun", "table-2", "text-quote", "text-search", "trash-2",
-    "triangle-alert", "unplug", "wrap-text", "wrench", "x", "zap",
+    "chevron-down", "chevron-right", "chevron-up", "clock", "clock-arrow-up", "cloud",
+    "cloud-off", "code-xml", "copy", "corner-down-right", "cpu", "download", "ellipsis",
+    "ellipsis-vertical", "flame", "fold-vertical", "hand", "highlighter", "image", "info",
+    "key", "keyboard", "languages", "link", "list-plus", "log-out", "menu", "message-square",
+    "monitor", "moon", "panel-left", "pencil", "pin", "pin-off", "plug", "refresh-cw",
+    "rotate-cw", "search", "settings", "shield-check", "square-pen", "sun", "table-2",
+    "text-quote", "text-search", "trash-2", "triangle-alert", "unplug", "wrap-text", "wrench",
+    "x", "zap",
 )  # fmt: skip
 ADMIN_ICON_NAMES: Final = (
     "archive", "ban", "bot", "check", "circle-stop", "clock", "eye-off", "flame", "fold-vertical",

@@ -66,7 +66,10 @@ test("it offers for a conversation only what can be done with it now", () => {
   }
   assert.ok(some.includes("Admin"));
   const menu = sessionMenu(pinned, does, () => {}).map((one) => one.label);
-  assert.deepEqual(menu, ["Rename", "Unpin", "Copy link", "Back to the list", "Delete conversation"]);
+  assert.deepEqual(menu, [
+    "Rename", "Unpin", "Copy link", "Export as Markdown", "Export as JSONL", "Back to the list",
+    "Delete conversation",
+  ]);
   assert.equal(headMenu(sessionMenu(pinned, does, () => {}), () => {}).at(-2).icon, "text-search");
 });
 

@@ -134,6 +134,25 @@ async def test_it_takes_a_cookie_for_reads_and_asks_for_csrf_otherwise(
     assert made.status_code == 201
 
 
+async def test_it_exports_by_cookie_what_the_owner_sees_to_the_owner_alone(
+    gateway: GatewayHost, owner: User
+) -> None:
+    session = await sync_to_async(SessionFactory)(owner=owner, title="Pillows", archived=True)
+    await sync_to_async(MessageFactory)(session=session, text="a canary")
+    await sync_to_async(MessageFactory)(session=session, kind="note", text="for staff")
+    name = f"pillows-{str(session.pk)[-8:]}"
+    stranger, operator = await sync_to_async(UserFactory)(), await sync_to_async(_operator)()
+    for form, suffix in (("markdown", "md"), ("jsonl", "jsonl")):
+        address = f"/api/v1/sessions/{session.pk}/export?form={form}"
+        answer: Any = await (await logged_in(owner)).get(address)
+        assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}.{suffix}"'
+        text = b"".join([piece async for piece in answer])
+        assert b"a canary" in text
+        assert b"for staff" not in text
+        for other in (stranger, operator):
+            assert (await (await logged_in(other)).get(address)).status_code == 404
+
+
 @pytest.mark.parametrize(
     "content_type",
     ["multipart/form-data; boundary=x", "multipart/form-data", "application/x-www-form-urlencoded"],

@@ -1,6 +1,7 @@
 // What a person can do on the page, in terms of commands. No drawing here.
 
 import { copyText } from "./dom.js";
+import { saveFile } from "./download.js";
 import { lastOwnMessage } from "./editing.js";
 import { gettext, interpolate } from "./i18n.js";
 import { command, newClientMessageId, plainText } from "./protocol.js";
@@ -167,6 +168,14 @@ export class Actions {
   async copyLink(sessionId) {
     await copyText(new URL(`/c/${sessionId}/`, location.href).href);
     this.#screen.offer(WORDS.linkCopied, null);
+  }
+
+  /** `form`: markdown or jsonl. The server makes the file, and says whose it may be. */
+  async exportAs(sessionId, form) {
+    await this.#try(async () => {
+      const name = await saveFile(`/api/v1/sessions/${sessionId}/export?form=${form}`);
+      this.#screen.offer(interpolate(WORDS.exported, [name]), null);
+    });
   }
 
   /** Deletes at once and offers the way back. */

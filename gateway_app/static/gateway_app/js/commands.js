@@ -37,6 +37,16 @@ function ofSession(session, does) {
     },
     { icon: "link", label: gettext("Copy link"), run: () => does.copyLink(session.id) },
     {
+      icon: "download",
+      label: gettext("Export this conversation as Markdown"),
+      run: () => does.exportAs(session.id, "markdown"),
+    },
+    {
+      icon: "download",
+      label: gettext("Export this conversation as JSONL"),
+      run: () => does.exportAs(session.id, "jsonl"),
+    },
+    {
       icon: session.archived ? "archive-restore" : "archive",
       label: session.archived
         ? gettext("Put this conversation back into the list")

@@ -14,6 +14,16 @@ export function sessionMenu(session, actions, rename) {
     },
     { label: gettext("Copy link"), icon: "link", run: () => actions.copyLink(session.id) },
     {
+      label: gettext("Export as Markdown"),
+      icon: "download",
+      run: () => actions.exportAs(session.id, "markdown"),
+    },
+    {
+      label: gettext("Export as JSONL"),
+      icon: "download",
+      run: () => actions.exportAs(session.id, "jsonl"),
+    },
+    {
       label: archived ? gettext("Back to the list") : gettext("Archive"),
       icon: archived ? "archive-restore" : "archive",
       run: () => actions.archive(session),

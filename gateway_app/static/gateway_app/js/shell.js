@@ -138,6 +138,7 @@ export class Shell {
       rename: () => this.#screen.renameOpen(),
       pin: (session) => this.#actions.pin(session),
       copyLink: (sessionId) => this.#actions.copyLink(sessionId),
+      exportAs: (sessionId, form) => this.#actions.exportAs(sessionId, form),
       archive: (session) => this.#actions.archive(session),
       remove: (session) => this.#actions.remove(session),
     });

@@ -74,6 +74,7 @@ export const WORDS = Object.freeze({
   unarchived: gettext("“%s” is back in the list"),
   pinned: gettext("Pinned"),
   unpinned: gettext("Unpinned"),
+  exported: gettext("Exported as %s"),
   linkCopied: gettext("Link copied"),
   answerCopied: gettext("Answer copied"),
   untitled: gettext("New conversation"),
