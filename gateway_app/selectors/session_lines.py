@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Q, Subquery, Sum, TextField
-from django.db.models.functions import Cast, Substr
+from django.db.models import Count, OuterRef, Q, Subquery, Sum, TextField, Value
+from django.db.models.functions import Cast, Greatest, StrIndex, Substr
 
 from gateway_app.models import Turn
 from gateway_app.selectors.verdicts import Shares, count_shares
@@ -18,8 +18,12 @@ from sessions_app.models import Message, Session
 SNIPPET_KINDS: Final = ("user", "assistant", "operator")
 SNIPPET_CHARACTERS: Final = 120
 _READ_CHARACTERS: Final = 1500
-"""Of the last message's stored JSON: enough for a line, whatever its length."""
-_TEXT: Final = re.compile(r'"text"\s*:\s*"((?:[^"\\]|\\.)*)')
+"""Of the last message's stored JSON, from its first text on: enough for a line."""
+_TEXT_BEGINS: Final = '{"type":"text"'
+"""As `dump_json` writes it. Reasoning may stand before it, at any length."""
+_TYPE, _STRING = r'"type"\s*:\s*"text"', r'"text"\s*:\s*"((?:[^"\\]|\\.)*)'
+_TEXT: Final = re.compile(rf'{_TYPE}\s*,\s*{_STRING}|{_STRING}"\s*,\s*{_TYPE}')
+"""The text of a part that people read; within a string its quotes would be escaped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +50,15 @@ def last_ended(field: str) -> Subquery:
 
 
 def snippet_of(stored: str | None) -> str:
-    """The text in the beginning of a message's stored parts, on one line; may be empty.
+    """What people read in a piece of a message's stored parts, on one line; may be empty.
 
-    The JSON may be cut anywhere, or be a raw writer's.
+    The JSON may be cut anywhere, or be a raw writer's. Reasoning is left out.
     """
     found = []
     for match in _TEXT.finditer(stored or ""):
-        text = match[1].rstrip("\\") if match.end() == len(stored or "") else match[1]
+        text = match[match.lastindex or 0]
+        if match.end() == len(stored or ""):
+            text = text.rstrip("\\")
         try:
             found.append(str(json.loads(f'"{text}"', strict=False)))
         except ValueError:  # cut within an escape
@@ -67,7 +73,9 @@ def read_lines(session_ids: Sequence[UUID]) -> dict[UUID, SessionLine]:
     said = Message.objects.filter(
         session_id=OuterRef("pk"), state="active", kind__in=SNIPPET_KINDS
     ).order_by("-position")
-    text = Substr(Cast("parts", TextField()), 1, _READ_CHARACTERS)
+    parts = Cast("parts", TextField())
+    begins = Greatest(StrIndex(parts, Value(_TEXT_BEGINS)), Value(1))
+    text = Substr(parts, begins, _READ_CHARACTERS)
     found = Session.objects.filter(pk__in=session_ids).annotate(
         last_state=last_ended("state"),
         last_error=last_ended("error_code"),

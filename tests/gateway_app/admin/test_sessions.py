@@ -13,6 +13,7 @@ from django.utils import timezone
 from gateway_app.models import Event, Turn
 from gateway_app.selectors.session_lines import snippet_of
 from gateway_app.templatetags.history import told_change
+from sessions_app.fields import dump_json
 from sessions_app.models import Message, Session
 from tests.factories import (
     MessageFactory,
@@ -186,16 +187,28 @@ def test_it_restores_nothing_without_the_permission():
         ('[{"type": "text", "text": "Hel', "Hel"),
         ('[{"type": "text", "text": "Hel\\', "Hel"),
         ('[{"type": "text", "text": "Hel\\u00', "Hel"),
-        ('[{"type": "reasoning", "text": "a"}, {"type": "text", "text": "b"}]', "a b"),
+        ('[{"type": "reasoning", "text": "a"}, {"type": "text", "text": "b"}]', "b"),
+        ('[{"type":"text","text":"a"},{"type":"reasoning","text":"b', "a"),
+        ('[{"text": "a", "type": "reasoning"}, {"text": "b", "type": "text"}]', "b"),
+        (dump_json([{"type": "reasoning", "text": '{"type":"text","text":"a"}'}]), ""),
         ('{"type": 3}', ""),
         ("null", ""),
         (None, ""),
-        ('[{"text": "' + "x" * 300 + '"}]', "x" * 120 + "…"),
-        ('[{"text": "\\ud800"}]', ""),
+        ('[{"type": "text", "text": "' + "x" * 300 + '"}]', "x" * 120 + "…"),
+        ('[{"type": "text", "text": "\\ud800"}]', ""),
     ],
 )
 def test_it_reads_a_line_of_any_stored_message(stored, line):
     assert snippet_of(stored) == line
+
+
+def test_it_shows_what_people_read_however_long_the_model_thought(ops_client, session):
+    thought = {"type": "reasoning", "text": "What do they want? " * 500}
+    answer = {"type": "text", "text": "The answer."}
+    MessageFactory(session=session, kind="assistant", parts=[thought, answer])
+    text = page_of(ops_client.get(LIST)).text
+    assert "The answer." in text
+    assert "What do they want?" not in text
 
 
 def test_it_takes_as_many_statements_for_10_sessions_as_for_10000(ops_client, statements):
