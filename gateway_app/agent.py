@@ -25,6 +25,7 @@ from gateway_app.providers.base import (
     ToolCallDelta,
     Usage,
 )
+from gateway_app.providers.call_ids import is_call_id
 from sessions_app.sentences import say
 
 MAX_STEPS: Final = 12
@@ -166,10 +167,9 @@ class Port(Protocol):
 
 async def run_turn(port: Port) -> Draft:
     """The final answer. Raises ProviderError; cancelling leaves the draft as it stood."""
-    retries = 0
-    taken: set[str] = set()
+    retries, called = 0, False
     for _ in range(MAX_STEPS):
-        draft = await _model_step(port, taken)
+        draft = await _model_step(port, called)
         if draft.empty:
             if draft.finish in {"content_filter", "length"} or retries == EMPTY_RETRIES:
                 raise without_answer(draft.finish)
@@ -185,6 +185,7 @@ async def run_turn(port: Port) -> Draft:
             )
         if not draft.calls and draft.finish != "pause":
             return draft
+        called = called or bool(draft.calls)
         await port.call_tools(draft)
         await port.commit_step(draft)
     raise TurnLimit(
@@ -212,11 +213,11 @@ def without_answer(finish: str | None) -> ProviderError:
     return ModelInvalid(say("The model gave an empty answer. Your message is kept; try again."))
 
 
-async def _model_step(port: Port, taken: set[str]) -> Draft:
+async def _model_step(port: Port, called: bool) -> Draft:
     draft = port.new_draft()
     while True:
         try:
-            await _read_answer(port, draft, taken)
+            await _read_answer(port, draft, called)
         except ProviderError as exc:
             if draft.begun:
                 raise
@@ -227,8 +228,8 @@ async def _model_step(port: Port, taken: set[str]) -> Draft:
             raise final  # outside `except`: one failure is one error
 
 
-async def _read_answer(port: Port, draft: Draft, taken: set[str]) -> None:
-    """The draft holds the whole answer to the next request."""
+async def _read_answer(port: Port, draft: Draft, called: bool) -> None:
+    """The draft holds the whole answer to the next request; `called`: the turn has used tools."""
     request = await port.next_request()
     calls: dict[int, _CallPieces] = {}
     stream = cast("Any", port.stream(request))
@@ -236,12 +237,13 @@ async def _read_answer(port: Port, draft: Draft, taken: set[str]) -> None:
         async for batch in stream:
             for delta in _joined(batch) if len(batch) > 1 else batch:
                 _take(port, draft, calls, delta)
+    taken = set(request.call_ids)
     whole = {
-        index: calls[index].whole(f"{draft.message_id.hex[-12:]}_{index}", taken)
-        for index in sorted(calls)
+        index: calls[index].whole(f"call_{draft.message_id.hex[-12:]}_{number}", taken)
+        for number, index in enumerate(sorted(calls))
     }
     draft.calls = list(whole.values())
-    if draft.replay is not None and (taken or not draft.replay.within_calls):
+    if draft.replay is not None and (called or whole or not draft.replay.within_calls):
         draft.sent = _sent(draft.replay.parts, whole)
 
 
@@ -266,8 +268,8 @@ class _CallPieces:
     arguments: list[str] = field(default_factory=list)
 
     def whole(self, own: str, taken: set[str]) -> ToolCall:
-        """The call; `own` makes its id where the model gave none, or gives one again."""
-        call_id = self.id if self.id and self.id not in taken else f"call_{own}"
+        """The call; `own` is its id where the model gave none, or one that is `taken`."""
+        call_id = self.id if is_call_id(self.id) and self.id not in taken else own
         taken.add(call_id)
         return ToolCall(call_id, self.name, "".join(self.arguments) or "{}")
 

@@ -53,6 +53,8 @@ class GuardedRequest:
     """The revision the cached agent had before; None: it was not cached."""
     revision: int
     pieces: tuple[str, ...]
+    call_ids: frozenset[str]
+    """Of the tool calls that the conversation holds."""
     record: SentRecord | None
     """What a cold process needs to know of it; None: it is not to be sent."""
     news: tuple[UUID, ...] = ()
@@ -244,6 +246,7 @@ class AgentCache:
         agent.forget_sent(now.clock.incarnation)
         with agent.lock:  # a receiver may have advanced it: the pieces are of its own revision
             pieces, revision = agent.request(block), agent.baseline[0]
+            call_ids = agent.call_ids()
         verdict, reason = self._judge(
             agent, pieces, now.loaded, cold=cold, moved=now.moved,
             record=self._record_of_others(agent, generation, last_sent),
@@ -257,6 +260,7 @@ class AgentCache:
             baseline=before,
             revision=revision,
             pieces=pieces,
+            call_ids=call_ids,
             record=None if refused else agent.mark_sent(pieces, revision, generation),
             news=now.news,
             rewritten_from=None if cold else now.rewritten_from,

@@ -191,6 +191,11 @@ class CachedAgent:
             )
         return pieces
 
+    def call_ids(self) -> frozenset[str]:
+        """Those of all tool calls that the agent holds."""
+        with self.lock:
+            return frozenset(call for row in self.rows for call in row.calls)
+
     def forget_sent(self, incarnation: int) -> None:
         """What was sent before the session was deleted and restored is no request of this one."""
         with self.lock:

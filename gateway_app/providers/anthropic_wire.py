@@ -16,6 +16,7 @@ from typing import Final
 from uuid import UUID
 
 from gateway_app.providers.base import Prompt, RequestSettings
+from gateway_app.providers.call_ids import STRICT, sent_call_id
 from gateway_app.providers.rows import (
     OPERATOR_PREFIX,
     Part,
@@ -48,11 +49,6 @@ def _block(**fields: object) -> str:
     return dump(dict(fields))
 
 
-def _name(text: str) -> str:
-    """A tool's name or a call's id, of the characters that the server takes."""
-    return call_name(text, longest=_LONGEST_NAME)
-
-
 def _text_block(text: str) -> str:
     """A block with the text; blank ones are refused, so they say that they are."""
     return _block(type="text", text=text if text.strip() else "(no text)")
@@ -60,8 +56,9 @@ def _text_block(text: str) -> str:
 
 def _call_block(part: Part) -> str:
     arguments = call_arguments(part.arguments).strip()
-    name, call_id = needed(part.name, "name"), needed(part.id, "id")
-    start = _block(type="tool_use", id=_name(call_id), name=_name(name))
+    name = call_name(needed(part.name, "name"), longest=_LONGEST_NAME)
+    call_id = sent_call_id(needed(part.id, "id"), STRICT)
+    start = _block(type="tool_use", id=call_id, name=name)
     return f'{start[:-1]},"input":{arguments}}}'
 
 
@@ -93,7 +90,8 @@ def _assistant_blocks(parts: Sequence[Part]) -> list[str]:
 
 def _result_block(parts: Sequence[Part]) -> str:
     call_id, content = one_result(parts)
-    fields: dict[str, object] = {"type": "tool_result", "tool_use_id": _name(call_id)}
+    fields: dict[str, object] = {"type": "tool_result"}
+    fields["tool_use_id"] = sent_call_id(call_id, STRICT)
     fields["content"] = content if content.strip() else "(no output)"
     if parts[0].error is True:
         fields["is_error"] = True
@@ -177,7 +175,7 @@ def _tools(schemas: str) -> str:
 class AnthropicWire:
     """The wire of Anthropic and of servers that are compatible with it."""
 
-    name = "anthropic-messages/2"
+    name = "anthropic-messages/3"
 
     def encode(self, row: TranscriptRow) -> str:
         """The row's message as JSON text. Raises ValueError for parts that cannot be read."""

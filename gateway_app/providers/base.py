@@ -138,6 +138,8 @@ class ModelRequest:
     session_id: UUID
     model: str
     body: bytes
+    call_ids: frozenset[str] = frozenset()
+    """Of the calls that the conversation holds: no new one may be called the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ class Wire(Protocol):
     """One wire format: how a row and a request look on it. Pure, deterministic."""
 
     name: str
-    """Format and encoder version, such as `openai-chat/2`; part of the cache's signature."""
+    """Format and encoder version, such as `openai-chat/3`; part of the cache's signature."""
 
     def encode(self, row: TranscriptRow) -> str:
         """The row's message as JSON text. Raises ValueError for parts that cannot be read."""

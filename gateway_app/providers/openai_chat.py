@@ -4,12 +4,14 @@ Pure and deterministic: the same row is the same text for ever. Change anything 
 byte and `OpenAIChatWire.name` must get the next version.
 """
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
 from gateway_app.providers.base import Prompt, RequestSettings
+from gateway_app.providers.call_ids import PLAIN, STRICT, sent_call_id
 from gateway_app.providers.openai_replay import CONTENT, call_fields, reasoning_fields
 from gateway_app.providers.rows import (
     OPERATOR_PREFIX,
@@ -30,12 +32,14 @@ _LONGEST_NAME: Final = 64
 """Models make names up, and a name that the server refuses would close the conversation."""
 
 
-def _assistant(parts: Sequence[Part], server: str, blank: str | None) -> dict[str, object]:
+def _assistant(
+    parts: Sequence[Part], server: str, blank: str | None, ids: re.Pattern[str]
+) -> dict[str, object]:
     text = joined_text(parts, ignoring=_BESIDE_TEXT)
     reasoning = reasoning_fields(parts, server)
     calls = [
         {
-            "id": needed(part.id, "id"),
+            "id": sent_call_id(needed(part.id, "id"), ids),
             "type": "function",
             "function": {
                 "name": call_name(needed(part.name, "name"), longest=_LONGEST_NAME),
@@ -53,13 +57,14 @@ def _assistant(parts: Sequence[Part], server: str, blank: str | None) -> dict[st
     return {"role": "assistant", "content": text or None, **reasoning, "tool_calls": calls}
 
 
-def _message(kind: str, parts: Sequence[Part]) -> dict[str, object]:
+def _message(kind: str, parts: Sequence[Part], ids: re.Pattern[str]) -> dict[str, object]:
     match kind:
         case "user":
             return {"role": "user", "content": joined_text(parts)}
         case "tool":
             call_id, content = one_result(parts)
-            return {"role": "tool", "tool_call_id": call_id, "content": content}
+            sent_id = sent_call_id(call_id, ids)
+            return {"role": "tool", "tool_call_id": sent_id, "content": content}
         case "operator":
             return {"role": "assistant", "content": OPERATOR_PREFIX + joined_text(parts)}
         case "notice":
@@ -88,15 +93,16 @@ class OpenAIChatWire:
         `server` is what it is called in the parts that are its own. `blank`: it demands reasoning
         with each call, and this stands for it where there is none.
         """
-        self.name = "openai-chat/2" if blank is None else "openai-chat/2-reasoning"
+        self.name = "openai-chat/3" if blank is None else "openai-chat/3-reasoning"
         self._official, self._server, self._blank = official, server, blank
+        self._ids = STRICT if official else PLAIN
 
     def encode(self, row: TranscriptRow) -> str:
         """The row's message as JSON text. Raises ValueError for parts that cannot be read."""
         parts = parts_of(row)
         if row.kind == "assistant":
-            return dump(_assistant(parts, self._server, self._blank))
-        return dump(_message(row.kind, parts))
+            return dump(_assistant(parts, self._server, self._blank, self._ids))
+        return dump(_message(row.kind, parts, self._ids))
 
     def body(
         self,

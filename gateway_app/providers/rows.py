@@ -97,7 +97,7 @@ def _no_json(name: str) -> NoReturn:
 
 
 def call_name(text: str, *, longest: int) -> str:
-    """A tool's name or a call's id, of the characters that servers take in one."""
+    """A tool's name, of the characters that servers take in one."""
     return _NOT_IN_NAMES.sub("_", text)[:longest] or "unnamed"
 
 

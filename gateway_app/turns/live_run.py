@@ -118,7 +118,7 @@ class LiveRun:
                 settings=profile.settings,
                 session_id=self.run.session_id,
             )
-            return ModelRequest(self.run.session_id, profile.model, body)
+            return ModelRequest(self.run.session_id, profile.model, body, guarded.call_ids)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Sequence[Delta]]:
         assert self._provider is not None

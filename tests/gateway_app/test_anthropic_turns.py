@@ -12,6 +12,7 @@ from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
 from gateway_app.models import Turn
 from gateway_app.providers.anthropic_wire import CACHE_HINT
+from gateway_app.providers.call_ids import STRICT, sent_call_id
 from sessions_app.models import Message
 from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
 from tests.session_log import verified
@@ -242,7 +243,7 @@ async def test_a_conversation_may_move_between_wires_and_back(
     assert openai[2]["tool_calls"][0]["id"] == "toolu_1"
     assert "I see" not in str(openai)
     assert last[1]["content"][:2] == [THINKING, REDACTED]
-    call = last[5]["content"][1]
-    assert (call["id"], call["name"], call["input"]) == ("functions_look_0", "my_look", {})
-    assert last[6]["content"][0]["tool_use_id"] == "functions_look_0"
+    call, call_id = last[5]["content"][1], sent_call_id("functions.look:0", STRICT)
+    assert (call["id"], call["name"], call["input"]) == (call_id, "my_look", {})
+    assert last[6]["content"][0]["tool_use_id"] == call_id
     assert "[Notice: " in str(last[-1]["content"])

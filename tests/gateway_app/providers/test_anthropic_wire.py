@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gateway_app.providers.anthropic_wire import CACHE_HINT, MAX_HINTS, AnthropicWire
 from gateway_app.providers.base import Prompt, RequestSettings
+from gateway_app.providers.call_ids import STRICT, sent_call_id
 from gateway_app.providers.rows import OPERATOR_PREFIX
 from sessions_app.fields import dump_json
 from sessions_app.signals import TranscriptRow
@@ -95,7 +96,7 @@ def without_hints(raw: bytes) -> str:
             [
                 {
                     "type": "tool_result",
-                    "tool_use_id": "a_b",
+                    "tool_use_id": sent_call_id("a b", STRICT),
                     "content": "(no output)",
                     "is_error": True,
                 }
@@ -132,9 +133,9 @@ def test_it_keeps_unsigned_reasoning_to_itself() -> None:
     [('{"a": "é"}', {"a": "é"}), ("", {}), ("[1]", {}), ("{broken", {}), (' {"a":1} ', {"a": 1})],
 )
 def test_it_sends_arguments_as_an_object(arguments: str, wanted: object) -> None:
-    parts: Parts = [{"type": "tool_call", "id": "x:1", "name": "f.g", "arguments": arguments}]
+    parts: Parts = [{"type": "tool_call", "id": "x-1", "name": "f.g", "arguments": arguments}]
     assert encoded("assistant", parts)["content"] == [
-        {"type": "tool_use", "id": "x_1", "name": "f_g", "input": wanted}
+        {"type": "tool_use", "id": "x-1", "name": "f_g", "input": wanted}
     ]
 
 
@@ -248,7 +249,7 @@ def test_it_gives_at_most_four_cache_hints_and_one_at_the_end(
 
 def test_it_is_the_same_every_time() -> None:
     """A byte that changes here changes what is cached: then the wire's name must change too."""
-    assert WIRE.name == "anthropic-messages/2"
+    assert WIRE.name == "anthropic-messages/3"
     assert WIRE.encode(row("assistant", SIGNED)) == (
         '{"role":"assistant","content":[{"type":"thinking","thinking":"Hm, \u2028 \\"so\\"",'
         '"signature":"EqQB+/=="},{"type":"redacted_thinking","data":"c2VjcmV0"},'

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_app.providers.base import Prompt, RequestSettings
+from gateway_app.providers.call_ids import STRICT
 from gateway_app.providers.openai_chat import OpenAIChatWire
 from gateway_app.providers.rows import (
     OPERATOR_PREFIX,
@@ -231,6 +232,39 @@ def test_it_sends_back_no_name_that_servers_refuse(name: str, sent: str) -> None
 )
 def test_it_sends_back_arguments_that_every_server_can_read(written: str, sent: str) -> None:
     assert call_arguments(written) == sent
+
+
+@pytest.mark.parametrize(
+    ("call_id", "kept", "kept_by_openai"),
+    [
+        ("call_1", True, True),
+        ("c" * 40, True, True),
+        ("c" * 41, True, False),
+        ("functions.look:0", True, False),
+        ("", False, False),
+        ("a b", False, False),
+        ("a\x00", False, False),
+        ("c" * 5000, False, False),
+    ],
+)
+def test_it_sends_an_id_that_the_server_takes(
+    call_id: str, kept: bool, kept_by_openai: bool
+) -> None:
+    call: Parts = [{"type": "tool_call", "id": call_id, "name": "look", "arguments": "{}"}]
+    result: Parts = [{"type": "tool_result", "callId": call_id, "content": "Seen"}]
+    for wire, as_it_is in ((WIRE, kept), (OpenAIChatWire(official=True), kept_by_openai)):
+        [made] = json.loads(wire.encode(a_row("assistant", call)))["tool_calls"]
+        answered = json.loads(wire.encode(a_row("tool", result)))
+        assert made["id"] == answered["tool_call_id"]
+        assert (made["id"] == call_id) == as_it_is
+        assert as_it_is or STRICT.fullmatch(made["id"])
+
+
+def test_it_keeps_ids_apart_that_servers_do_not_take() -> None:
+    ids = ["a:1", "a.1", "a 1", "a" * 50, "a" * 51]
+    parts: Parts = [{"type": "tool_call", "id": one, "name": "f", "arguments": ""} for one in ids]
+    told = json.loads(OpenAIChatWire(official=True).encode(a_row("assistant", parts)))
+    assert len({call["id"] for call in told["tool_calls"]}) == len(ids)
 
 
 def test_it_tells_calls_from_results() -> None:

@@ -78,7 +78,7 @@ async def test_a_call_made_elsewhere_has_the_reasoning_that_some_servers_demand(
         own = message(provider.wire, fields(provider.server, reasoning_content="I see"), CALL)
         assert own["reasoning_content"] == "I see"
         assert "reasoning_content" not in message(provider.wire, {"type": "text", "text": "Yes"})
-        assert (provider.wire.name == "openai-chat/2") == (blank is None)
+        assert (provider.wire.name == "openai-chat/3") == (blank is None)
     finally:
         await provider.aclose()
 
