@@ -90,10 +90,12 @@ class OpenAIAnswerParser(EventStreamParser):
         self._halves = TextHalves()
         self._refused = False
         self._calls: dict[str, int] = {}
+        self._whole = False
         self._usage: dict[str, object] | None = None
 
     def whole(self, body: bytes) -> list[Delta]:
         deltas: list[Delta] = []
+        self._whole = True
         self._chunk(body.strip(), deltas)
         self._close(deltas)
         return deltas
@@ -147,23 +149,27 @@ class OpenAIAnswerParser(EventStreamParser):
         self._usage = None
 
     def _call(self, call: _ToolCall) -> ToolCallDelta:
-        index = call.index
-        if index is None:
-            # some servers number nothing: a new id is a new call
-            latest = max(self._calls.values(), default=-1)
-            index = latest if call.id is None else self._calls.get(call.id, latest + 1)
-            index = max(index, 0)
+        function = call.function or _Function()
+        index = self._number(call.id, function.name) if call.index is None else call.index
         if call.id:
             self._calls.setdefault(call.id, index)
         self._numbers.add(index)
         self._replay.take_call(index, call.extra_content)
-        function = call.function or _Function()
         return ToolCallDelta(
             index=index,
             id=well_formed(call.id or "") or None,
             name=well_formed(function.name or "") or None,
             arguments=well_formed(function.arguments or ""),
         )
+
+    def _number(self, call_id: str | None, name: str | None) -> int:
+        """Of a call, or a piece of one, that carries none: a new id or a name begins a new call."""
+        latest = max(self._numbers, default=-1)
+        if self._whole:
+            return latest + 1
+        if call_id and call_id in self._calls:
+            return self._calls[call_id]
+        return latest + 1 if call_id or name else max(latest, 0)
 
 
 def _usage(told: dict[str, object]) -> Usage:

@@ -191,6 +191,33 @@ def test_it_numbers_calls_that_carry_no_number() -> None:
     ]
 
 
+def test_it_parts_calls_that_carry_neither_number_nor_id() -> None:
+    first, second = ({"id": "", "function": {"name": one, "arguments": "{"}} for one in "fg")
+    got = read(
+        delta_event(tool_calls=[first]),
+        delta_event(tool_calls=[{"function": {"arguments": "}"}}]),
+        delta_event(tool_calls=[second]),
+        delta_event(tool_calls=[{"function": {"arguments": "}"}}]),
+    )
+    assert got == [
+        ToolCallDelta(0, None, "f", "{"),
+        ToolCallDelta(0, None, None, "}"),
+        ToolCallDelta(1, None, "g", "{"),
+        ToolCallDelta(1, None, None, "}"),
+    ]
+
+
+@pytest.mark.parametrize("call_id", [None, "", "again"])
+def test_it_numbers_the_calls_of_an_answer_that_was_not_streamed(call_id: str | None) -> None:
+    calls = [{"id": call_id, "function": {"name": one, "arguments": "{}"}} for one in "fg"]
+    answer = {"choices": [{"message": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}
+    got = OpenAIAnswerParser("server").whole(json.dumps(answer).encode())
+    made = call_id or None
+    assert got == [
+        ToolCallDelta(0, made, "f", "{}"), ToolCallDelta(1, made, "g", "{}"), Finish("tool_calls"),
+    ]  # fmt: skip
+
+
 def test_it_refuses_an_event_without_end() -> None:
     parser = OpenAIAnswerParser("server")
     piece = b"data: " + b" " * 1_000_000 + b"\n"
