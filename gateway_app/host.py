@@ -142,7 +142,7 @@ class GatewayHost:
         self._spawn(self._presence.run())
         self._spawn(self.limits.run())
         self._spawn(self.providers.warm())
-        self._spawn(self.providers.keep_windows())
+        self._spawn(self.providers.keep_listed())
         self._spawn(metrics.watch_loop())
         if group_metrics.in_group():
             self._spawn(self.moment.look_forever())

@@ -1,6 +1,5 @@
 """The providers of one process: made when first asked for, kept until the process ends."""
 
-import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,9 +22,6 @@ _NETWORK: Final = say("Check the network.")
 
 LOCAL_MODEL: Final = "local:smollm2"
 KNOWN: Final = ("openai", "anthropic", "local")
-WINDOWS_KEPT_S: Final = 900.0
-WINDOWS_RETRIED_S: Final = 10.0
-"""After a failure; twice as long after each further one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +90,12 @@ class Providers:
             facts = {"code": exc.code, "reason": str(exc)}
             logger.warning("The default model cannot be had yet", extra=facts)
 
-    async def keep_windows(self) -> None:
-        """What the servers tell of their models' windows is known, and asked anew now and then.
+    async def keep_listed(self) -> None:
+        """What the servers list, and tell of their models' windows, is known and asked anew.
 
         No turn waits for it. Ends only when it is cancelled.
         """
-        pause_s = WINDOWS_RETRIED_S
-        while True:
-            told = await asyncio.gather(*map(_told_windows, self._accessible_providers()))
-            pause_s = WINDOWS_KEPT_S if all(told) else min(2 * pause_s, WINDOWS_KEPT_S)
-            await asyncio.sleep(pause_s)
+        await self._listed.keep(self._accessible_providers)
 
     def cost_usd(self, provider: str, model: str, usage: Usage) -> Decimal | None:
         """What the request cost in US dollars, or None if that is not known."""
@@ -195,15 +187,6 @@ class Providers:
         return AnthropicProvider(
             self._config, api_key=access.key, base_url=access.base_url, wording=wording
         )
-
-
-async def _told_windows(provider: Provider) -> bool:
-    """Whether the provider listed its models now, and with them what it tells of each."""
-    try:
-        await provider.models()
-    except ProviderError:
-        return False
-    return True
 
 
 def _unknown(name: str) -> ModelInvalid:

@@ -1,6 +1,7 @@
 """Which models a client learns of, how full one is, and what happens when it is."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -66,21 +67,28 @@ async def test_it_lists_the_default_first_and_the_agents_models(
         assert (named["coder"], named["writer"], named["main"]) == ("local:smollm2", "", "")
 
 
+@pytest.fixture
+def held(model: FakeModelServer) -> Iterator[Gate]:
+    """The model lists nothing, from the beginning, until this is released."""
+    gate = model.models_held = Gate()
+    yield gate
+    gate.release()
+
+
 async def test_it_sends_while_a_provider_does_not_list_its_models(
-    gateway: GatewayHost, owner: User, model: FakeModelServer
+    held: Gate, gateway: GatewayHost, owner: User, model: FakeModelServer
 ) -> None:
-    await model.listed.wait()  # by the gateway itself, for windows
-    own = model.model_lists
-    model.models_held = Gate()
+    """The gateway itself has asked for the list, and nobody asks for it again meanwhile."""
+    await model.listed.wait()
     async with SocketClient(owner) as client:
         for name in ("m1", "m2"):
             await client.send({"id": name, "type": "model.list"})
         sent = await client.say("Hi")
         await client.finished(sent["turnId"])
         assert not {"m1", "m2"} & client.replies.keys()
-        assert model.model_lists == own + 1
-        model.models_held.release()
+        held.release()
         await client.until(lambda: {"m1", "m2"} <= client.replies.keys())
+        assert model.model_lists == 1
         offered = [client.replies[name]["result"] for name in ("m1", "m2")]
         assert offered[0] == offered[1]
         assert "openai:fake-1" in {one["id"] for one in offered[0]["models"]}

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from gateway_app.config import GatewayConfig
 from gateway_app.context_window import CHARACTERS_PER_TOKEN
 from gateway_app.host import GatewayHost
-from gateway_app.providers import registry
+from gateway_app.providers import listed
 from gateway_app.providers.registry import Providers
 from tests.fake_model_server import FakeModelServer, Script
 from tests.gate import WAIT_S, Gate
@@ -64,11 +64,11 @@ async def test_no_turn_waits_for_the_list_of_models(
 async def test_it_asks_again_after_a_failure_and_after_a_while(
     config: GatewayConfig, model: FakeModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "WINDOWS_RETRIED_S", 0.001)
-    monkeypatch.setattr(registry, "WINDOWS_KEPT_S", 0.002)
+    monkeypatch.setattr(listed, "RETRIED_S", 0.001)
+    monkeypatch.setattr(listed, "KEPT_S", 0.002)
     model.models_held, model.models_answer = None, Script(status=500)
     providers = Providers(config)
-    keeping = asyncio.create_task(providers.keep_windows())
+    keeping = asyncio.create_task(providers.keep_listed())
     try:
         await model.listed.wait()
         model.models_answer = None

@@ -1,5 +1,6 @@
 """The models that people may choose from: asked for once in a while, and never waited for long."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from gateway_app.config import GatewayConfig
 from gateway_app.providers import listed
 from gateway_app.providers.registry import Providers
-from tests.fake_model_server import FakeModelServer, Script
+from tests.fake_model_server import FakeModelServer, Gate, Script
 
 
 @pytest.fixture
@@ -28,6 +29,19 @@ async def test_it_lists_what_chats_of_every_provider_once(
     wanted = [f"{name}:{model}" for name in ("openai", "anthropic") for model in chat]
     assert await providers.listed() == wanted
     assert await providers.listed() == wanted
+    assert server.model_lists == 2
+
+
+async def test_it_asks_once_for_all_who_want_to_know(
+    providers: Providers, server: FakeModelServer
+) -> None:
+    held = server.models_held = Gate()
+    asking = [asyncio.create_task(providers.listed()) for _ in range(3)]
+    await server.listed.wait()
+    asking.pop().cancel()
+    held.release()
+    first, second = await asyncio.gather(*asking)
+    assert first == second == ["openai:fake-1", "anthropic:fake-1"]
     assert server.model_lists == 2
 
 
