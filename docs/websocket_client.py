@@ -8,6 +8,9 @@ import sys
 
 import websockets
 
+REFUSED = """HTTP 403: HERMES_TOKEN is wrong, expired or revoked, or the address is wrong.
+Make a token: .venv/bin/python manage.py apitoken create USERNAME"""
+
 
 class Asking:
     socket, seq, end = None, 0, None
@@ -24,6 +27,7 @@ class Asking:
                     while self.end is None:
                         await self.receive()
             except (OSError, websockets.WebSocketException) as exc:
+                "HTTP 403" in str(exc) and sys.exit(REFUSED)
                 self.socket or sys.exit(f"Cannot connect to {url}: {exc}")
                 print(f"[{exc}; trying again]", file=sys.stderr)
                 await asyncio.sleep(1 + random.random())

@@ -175,6 +175,28 @@ def test_it_cuts_no_column_of_an_agents_versions_on_a_phone(page, addresses):
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
+@pytest.mark.parametrize("clipboard", ["as with https", "as without"])
+def test_it_copies_a_new_token(page, addresses, violations, clipboard):
+    """Browsers have `navigator.clipboard` only where the connection is secure."""
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    if clipboard == "as without":
+        page.add_init_script("delete Navigator.prototype.clipboard")
+    page.goto(addresses["new token"])
+    page.get_by_label("Name").fill("laptop")
+    page.get_by_role("button", name="Save").click()
+    button = page.get_by_role("button", name="Copy the token")
+    button.press("Enter")
+    expect(page.get_by_role("status")).to_have_text("The token is copied.")
+    expect(button).to_be_focused()
+    token = page.locator("#secret").inner_text()
+    assert token.startswith("hms_")
+    page.goto(addresses["tokens"])
+    search = page.locator("#searchbar")
+    search.press("Control+v")
+    expect(search).to_have_value(token)
+    assert violations == []
+
+
 @pytest.mark.parametrize(
     ("theme", "colour"), [("light", "rgb(106, 72, 176)"), ("dark", "rgb(189, 168, 246)")]
 )

@@ -117,6 +117,24 @@ def test_it_opens_the_menu_by_a_long_press(
     expect(chat.page.get_by_role("menuitem", name="Rename")).to_be_focused()
 
 
+def test_it_copies_a_link_inside_the_drawer_without_https(
+    visit: Callable[..., NewPage], served: Served, model: FakeModelServer
+) -> None:
+    """Browsers have `navigator.clipboard` only where the connection is secure."""
+    chat = visit(served.url, viewport={"width": 800, "height": 700})()
+    chat.page.add_init_script("delete Navigator.prototype.clipboard")
+    chat.open()
+    model.script(Script(tokens=["Yes."]))
+    chat.ask("Shared from afar")
+    path = chat.wait_opened()
+    chat.page.get_by_role("button", name="Show conversations").click()
+    choose(chat, path, "Copy link")
+    expect(chat.part("toastText")).to_have_text("Link copied")
+    chat.page.keyboard.press("Escape")
+    chat.field.press("Control+v")
+    expect(chat.field).to_have_value(chat.base_url + path)
+
+
 def test_it_brings_the_list_into_sight_for_its_archive(
     visit: Callable[..., NewPage], served: Served
 ) -> None:

@@ -103,6 +103,8 @@ async def test_it_ends_if_the_token_is_not_known(site: Site, model: FakeModelSer
         said, complaint, code = await end_of(client)
     assert (said, code) == ("", 1)
     assert "Traceback" not in complaint
+    assert "HERMES_TOKEN is wrong" in complaint
+    assert "manage.py apitoken create" in complaint
 
 
 async def test_it_goes_on_where_a_lost_connection_left_off(

@@ -111,12 +111,19 @@ export class KeyedList {
   }
 }
 
+/** The text is in the clipboard. Without https browsers have the old way alone: of what is selected. */
 export async function copyText(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  const field = make("textarea", "only-heard");
+  const focused = document.activeElement;
+  const field = make("textarea");
+  Object.assign(field.style, { position: "fixed", insetBlockStart: 0, opacity: 0 });
+  field.readOnly = true;
   field.value = text;
-  document.body.append(field);
+  // A modal dialog makes the rest of the page inert: the field has to be inside it.
+  (document.querySelector("dialog:modal") ?? document.body).append(field);
   field.select();
-  document.execCommand("copy");
-  return field.remove();
+  const copied = document.execCommand("copy");
+  field.remove();
+  focused?.focus();
+  if (!copied) throw new Error("The browser copied nothing.");
 }
