@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
-from gateway_app.metrics import REGISTRY
 from sessions_app.models import Message, Session
 from tests.ag_ui_verifier import Json
 from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
+from tests.gateway_app.heart import counted
 from tests.session_log import kinds, verified
 from tests.socket_client import SocketClient
 
@@ -40,12 +40,6 @@ async def crash(gateway: GatewayHost, session_id: str) -> None:
 def rows_of(session_id: str) -> list[tuple[str, str, str | None]]:
     rows = Message.objects.filter(session_id=UUID(session_id)).exclude(kind="session_meta")
     return list(rows.order_by("position").values_list("kind", "state", "finish"))
-
-
-def counted(state: str, code: str) -> float:
-    """How many turns of this kind the process counted so far."""
-    labels = {"state": state, "code": code}
-    return REGISTRY.get_sample_value("hermes_turns_total", labels) or 0
 
 
 def errors(client: SocketClient, turn_id: str) -> list[Json]:

@@ -11,12 +11,12 @@ from django.utils import timezone
 from gateway_app.host import GatewayHost
 from gateway_app.models import Turn
 from gateway_app.services.recovery import release_runs
-from gateway_app.turns.heartbeat import Heartbeat
 from sessions_app.models import Message
 from tests.factories import SessionFactory, TurnFactory
 from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.gateway_app.busy.held import inbound, states_of
 from tests.gateway_app.coherence.elsewhere import in_database, messages, texts_of
+from tests.gateway_app.heart import beat
 from tests.socket_client import SocketClient
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -61,7 +61,7 @@ async def test_it_runs_one_turn_at_a_time_though_two_processes_accept(
     for _ in range(30):
         for host in (gateway, other):
             assert await host.runner.wait_idle(10)
-            await Heartbeat(host.runner, host.lanes, host.hub, host.config).beat()
+            await beat(host)
         if set(await in_database(states_of, str(session_id))) == {"completed"}:
             break
     assert await in_database(states_of, str(session_id)) == ["completed"] * 13
@@ -99,7 +99,7 @@ async def test_it_goes_on_with_what_was_interrupted_within_an_hour_and_not_later
         await in_database(turn.update, started_at=timezone.now() - ago)
         ids = [UUID(sent["turnId"])]
         await in_database(release_runs, turn_ids=ids, lease_owner=gateway.lease_owner)
-        await Heartbeat(other.runner, other.lanes, other.hub, other.config).beat()
+        await beat(other)
         assert await other.runner.wait_idle(60)
         assert await in_database(states_of, sent["sessionId"]) == [state]
         assert len(model.requests) == (2 if state == "completed" else 1)
@@ -134,7 +134,7 @@ async def test_it_takes_up_the_others_though_one_session_is_broken(
 
     broken = await in_database(wait_in, key="no route at all")
     whole = await in_database(wait_in)
-    await Heartbeat(gateway.runner, gateway.lanes, gateway.hub, gateway.config).beat()
+    await beat(gateway)
     assert await gateway.runner.wait_idle(10)
     assert await in_database(states_of, whole) == ["completed"]
     assert await in_database(states_of, broken) == ["queued"]

@@ -1,35 +1,23 @@
 """What becomes of turns whose session is deleted, or ends, while they run or wait."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
 from uuid import UUID
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 
 from gateway_app.host import GatewayHost
 from gateway_app.models import Turn
-from gateway_app.turns.heartbeat import Heartbeat
 from sessions_app import services as transcripts
-from sessions_app.models import Message, Session
+from sessions_app.models import Session
 from tests.factories import QueuedTurnFactory, SessionFactory
-from tests.fake_model_server import FakeModelServer, Gate, Script
+from tests.fake_model_server import FakeModelServer
+from tests.gateway_app.busy.held import held, rows_of, said
+from tests.gateway_app.coherence.elsewhere import in_database, session_of
+from tests.gateway_app.heart import beat
 from tests.session_log import read_log
 from tests.socket_client import Frame, SocketClient
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-R = TypeVar("R")
-
-
-async def in_database(call: Callable[..., R], *args: Any, **kwargs: Any) -> R:
-    return await sync_to_async(call)(*args, **kwargs)
-
-
-def rows_of(session_id: str) -> list[tuple[str, str]]:
-    found = Message.objects.filter(session_id=session_id).exclude(kind="session_meta")
-    return [(row.kind, row.parts[0]["text"]) for row in found.order_by("position")]
 
 
 def states_of(session_id: str) -> list[tuple[str, str]]:
@@ -37,24 +25,11 @@ def states_of(session_id: str) -> list[tuple[str, str]]:
     return list(turns.values_list("state", "finish"))
 
 
-async def beat(gateway: GatewayHost) -> None:
-    await Heartbeat(gateway.runner, gateway.lanes, gateway.hub, gateway.config).beat()
-
-
-async def running(client: SocketClient, model: FakeModelServer) -> tuple[Gate, Frame]:
-    """A turn that has shown "one" and waits at a gate."""
-    gate = Gate()
-    model.script(Script(tokens=["one ", "two"], gates={1: gate}))
-    sent = await client.say("hello")
-    await client.until(lambda: client.text(sent["turnId"]))
-    return gate, sent
-
-
 async def test_it_ends_the_run_of_a_deleted_session_and_goes_on_when_it_is_restored(
     gateway: GatewayHost, model: FakeModelServer, owner: User
 ) -> None:
     async with SocketClient(owner) as client:
-        gate, sent = await running(client, model)
+        gate, sent = await held(client, model)
         waiting = await client.say("next", sent["sessionId"])
         await client.ok("session.delete", sessionId=sent["sessionId"])
         assert await gateway.runner.wait_idle(10)
@@ -70,15 +45,15 @@ async def test_it_ends_the_run_of_a_deleted_session_and_goes_on_when_it_is_resto
         await client.ok("session.subscribe", sessionId=sent["sessionId"], after=0)
         await beat(gateway)
         assert (await client.finished(waiting["turnId"]))["type"] == "RUN_FINISHED"
-    rows = await in_database(rows_of, sent["sessionId"])
-    assert rows[:3] == [("user", "hello"), ("assistant", "one "), ("user", "next")]
+    rows = await in_database(said, sent["sessionId"])
+    assert rows[:3] == [("user", "first"), ("assistant", "one "), ("user", "next")]
 
 
 async def test_it_ends_the_run_of_a_session_that_staff_deleted(
     gateway: GatewayHost, model: FakeModelServer, owner: User
 ) -> None:
     async with SocketClient(owner) as client:
-        gate, sent = await running(client, model)
+        gate, sent = await held(client, model)
         await in_database(transcripts.delete_session, session_id=UUID(sent["sessionId"]))
         await beat(gateway)
         assert await gateway.runner.wait_idle(10)
@@ -115,7 +90,7 @@ async def test_it_stops_what_waits_in_a_session_that_ended(
     assert texts == [("user", "one"), ("notice", told), ("user", "two"), ("notice", told)]
     assert await in_database(states_of, str(ended.pk)) == [("stopped", "ended")] * 2
     await beat(gateway)
-    assert await in_database(rows_of, str(ended.pk)) == texts
+    assert await in_database(said, str(ended.pk)) == texts
 
 
 async def test_it_leaves_what_waits_in_a_deleted_session_for_its_return(
@@ -124,3 +99,81 @@ async def test_it_leaves_what_waits_in_a_deleted_session_for_its_return(
     await in_database(transcripts.delete_session, session_id=ended.pk)
     await beat(gateway)
     assert await in_database(states_of, str(ended.pk)) == [("queued", "")] * 2
+
+
+async def test_it_fences_the_run_of_a_deleted_session(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    async with SocketClient(owner) as client:
+        gate, sent = await held(client, model)
+        await client.ok("session.delete", sessionId=sent["sessionId"])
+        await model.requests[0].ended.wait()
+        gate.release()
+        error = await client.refused(
+            "message.send", sessionId=sent["sessionId"], content="x", clientMessageId="late"
+        )
+        assert error["code"] == "not_found"
+        assert (await client.ok("session.list"))["sessions"] == []
+        restored = await client.ok("session.restore", sessionId=sent["sessionId"])
+        assert restored["session"]["id"] == sent["sessionId"]
+    rows = await in_database(rows_of, sent["sessionId"])
+    assert rows[0][0] == "user"
+    assert not [text for _, _, text in rows if "two" in text]
+
+
+async def test_it_names_the_successor_of_an_ended_session(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    async with SocketClient(owner) as client:
+        sent = await client.say("one")
+        await client.finished(sent["turnId"])
+        session = await in_database(session_of, UUID(sent["sessionId"]))
+        await in_database(transcripts.end_session, session_id=session.pk)
+        successor = await in_database(
+            transcripts.create_session, key=session.key, owner_id=owner.pk, agent="main"
+        )
+        error = await client.refused(
+            "message.send", sessionId=sent["sessionId"], content="x", clientMessageId="late"
+        )
+        assert (error["code"], error["successorId"]) == ("session_ended", str(successor.pk))
+
+
+async def test_it_brings_a_session_back_as_an_ended_one_where_another_took_its_key(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    async with SocketClient(owner) as client:
+        sent = await client.say("one")
+        await client.finished(sent["turnId"])
+        await client.ok("session.delete", sessionId=sent["sessionId"])
+        session = await in_database(session_of, UUID(sent["sessionId"]))
+        successor = await in_database(
+            transcripts.create_session, key=session.key, owner_id=owner.pk, agent="main"
+        )
+        restored = await client.ok("session.restore", sessionId=sent["sessionId"])
+        assert restored["session"]["state"] == "ended"
+        error = await client.refused(
+            "message.send", sessionId=sent["sessionId"], content="x", clientMessageId="late"
+        )
+        assert (error["code"], error["successorId"]) == ("session_ended", str(successor.pk))
+        page = await client.ok("session.history", sessionId=sent["sessionId"])
+        assert [row["kind"] for row in page["messages"]] == ["user", "assistant"]
+
+
+async def test_it_lets_another_tab_find_out_that_the_session_was_deleted(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    async with SocketClient(owner) as client, SocketClient(owner) as other:
+        sent = await client.say("first")
+        await client.finished(sent["turnId"])
+        session_id = sent["sessionId"]
+        await other.ok("session.subscribe", sessionId=session_id)
+        await client.ok("session.delete", sessionId=session_id)
+        await other.until(
+            lambda: (
+                other.events(session_id)
+                and other.events(session_id)[-1]["event"].get("name") == "hermes.rewritten"
+            )
+        )
+        assert (await other.refused("session.subscribe", sessionId=session_id))["code"] == (
+            "not_found"
+        )

@@ -15,7 +15,6 @@ from gateway_app.cached_agent import CachedAgent
 from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
 from gateway_app.services.recovery import release_runs
-from gateway_app.turns.heartbeat import Heartbeat
 from sessions_app.models import Message
 from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.gateway_app.coherence.elsewhere import (
@@ -34,6 +33,7 @@ from tests.gateway_app.coherence.elsewhere import (
     texts_of,
     turn_of,
 )
+from tests.gateway_app.heart import beat
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -147,7 +147,7 @@ async def test_it_keeps_baseline_and_revision_equal_when_a_turn_rolls_back(
     warm = cached(gateway, session_id)
     turn = await in_database(turn_of, first)
     await in_database(release_runs, turn_ids=[turn.pk], lease_owner=gateway.lease_owner)
-    await Heartbeat(gateway.runner, gateway.lanes, gateway.hub, gateway.config).beat()
+    await beat(gateway)
     turn = await conversation.finished(first)
     assert (turn.state, turn.runs, turn.verdict) == ("completed", 2, "reuse")
     assert cached(gateway, session_id) is warm

@@ -6,7 +6,7 @@ It did, here, or it did not: nothing is logged or stored twice, and nothing is l
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -16,22 +16,19 @@ from django.db import OperationalError
 from gateway_app.config import GatewayConfig
 from gateway_app.event_store import flush_runs
 from gateway_app.host import GatewayHost
-from gateway_app.metrics import REGISTRY
 from gateway_app.models import Turn
 from gateway_app.services.recovery import recover_turn
 from gateway_app.services.runs import write_run
 from gateway_app.services.turns import accept_turn, start_next_turn
-from gateway_app.turns.heartbeat import Heartbeat
 from sessions_app.models import Message
 from tests.factories import QueuedTurnFactory, SessionFactory
 from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
 from tests.gateway_app.coherence.elsewhere import in_database
+from tests.gateway_app.heart import beat, counted
 from tests.session_log import verified
 from tests.socket_client import SocketClient
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-LANDED = [True, False]
 
 
 @pytest.fixture
@@ -40,48 +37,52 @@ def config(config: GatewayConfig) -> GatewayConfig:
     return replace(config, heartbeat_s=3600, storage_retry_s=0.05)
 
 
-async def beat(gateway: GatewayHost) -> None:
-    await Heartbeat(gateway.runner, gateway.lanes, gateway.hub, gateway.config).beat()
-
-
-def completed() -> float:
-    labels = {"state": "completed", "code": ""}
-    return REGISTRY.get_sample_value("hermes_turns_total", labels) or 0
-
-
 def runs_of(turn_id: str) -> tuple[str, int]:
     found = Turn.objects.filter(pk=turn_id).values_list("state", "runs").get()
     return found[0], found[1]
 
 
-def lose_confirmation(
-    gateway: GatewayHost,
-    monkeypatch: pytest.MonkeyPatch,
-    wanted: Callable[..., Any],
-    landed: bool,
-    also: Callable[[], None] = lambda: None,
-) -> list[str]:
-    """The next call of `wanted` breaks off, after or before its commit; notes that it did.
+class Lose(Protocol):
+    """Lets the next call of `wanted` break off, after or before its commit; notes that it did.
 
     Meanwhile `also` happens, on the event loop.
     """
-    write, lost = gateway.lanes.write, []
 
-    def losing(call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        if call is not wanted or lost:
-            return write(call, *args, **kwargs)
-        lost.append("lost")
-        asyncio.get_running_loop().call_soon(also)
+    def __call__(
+        self, wanted: Callable[..., Any], also: Callable[[], None] = lambda: None
+    ) -> list[str]: ...
 
-        def broken_off() -> None:
-            if landed:
-                call(*args, **kwargs)
-            raise OperationalError("the connection was lost")
 
-        return write(broken_off)
+@pytest.fixture(params=[True, False], ids=["landed", "lost"])
+def landed(request: pytest.FixtureRequest) -> bool:
+    """Whether what was lost on the way was committed."""
+    return bool(request.param)
 
-    monkeypatch.setattr(gateway.lanes, "write", losing)
-    return lost
+
+@pytest.fixture
+def lose(gateway: GatewayHost, monkeypatch: pytest.MonkeyPatch, landed: bool) -> Lose:
+    write = gateway.lanes.write
+
+    def lose(wanted: Callable[..., Any], also: Callable[[], None] = lambda: None) -> list[str]:
+        lost: list[str] = []
+
+        def losing(call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+            if call is not wanted or lost:
+                return write(call, *args, **kwargs)
+            lost.append("lost")
+            asyncio.get_running_loop().call_soon(also)
+
+            def broken_off() -> None:
+                if landed:
+                    call(*args, **kwargs)
+                raise OperationalError("the connection was lost")
+
+            return write(broken_off)
+
+        monkeypatch.setattr(gateway.lanes, "write", losing)
+        return lost
+
+    return lose
 
 
 def answers_of(turn_id: str) -> list[tuple[str, str, str]]:
@@ -92,20 +93,15 @@ def answers_of(turn_id: str) -> list[tuple[str, str, str]]:
     ]
 
 
-@pytest.mark.parametrize("landed", LANDED)
 async def test_it_logs_a_flush_once(
-    gateway: GatewayHost,
-    model: FakeModelServer,
-    owner: User,
-    monkeypatch: pytest.MonkeyPatch,
-    landed: bool,
+    gateway: GatewayHost, model: FakeModelServer, owner: User, lose: Lose
 ) -> None:
     gate, last = Gate(), Gate()
     model.script(Script(tokens=["one ", "one ", "one ", "two"], gates={1: gate, 3: last}))
     async with SocketClient(owner) as client:
         sent = await client.say("hello")
         await client.until(lambda: client.text(sent["turnId"]))
-        lost = lose_confirmation(gateway, monkeypatch, flush_runs, landed)
+        lost = lose(flush_runs)
         gate.release()
         await client.until(lambda: client.text(sent["turnId"]).count("one") >= 3)
         last.release()
@@ -118,18 +114,13 @@ async def test_it_logs_a_flush_once(
     ]
 
 
-@pytest.mark.parametrize("landed", LANDED)
 async def test_it_ends_a_turn_once(
-    gateway: GatewayHost,
-    model: FakeModelServer,
-    owner: User,
-    monkeypatch: pytest.MonkeyPatch,
-    landed: bool,
+    gateway: GatewayHost, model: FakeModelServer, owner: User, lose: Lose
 ) -> None:
     async with SocketClient(owner) as client:
         first = await client.say("hello")
         await client.finished(first["turnId"])
-        lost = lose_confirmation(gateway, monkeypatch, write_run, landed)
+        lost = lose(write_run)
         sent = await client.say("again", first["sessionId"])
         await client.finished(sent["turnId"])
         await verified(client, sent["sessionId"])
@@ -139,13 +130,8 @@ async def test_it_ends_a_turn_once(
     ]
 
 
-@pytest.mark.parametrize("landed", LANDED)
 async def test_it_goes_on_from_a_step_in_doubt(
-    gateway: GatewayHost,
-    model: FakeModelServer,
-    owner: User,
-    monkeypatch: pytest.MonkeyPatch,
-    landed: bool,
+    gateway: GatewayHost, model: FakeModelServer, owner: User, lose: Lose
 ) -> None:
     """The run is left, and whoever recovers the turn reads what became of the step.
 
@@ -155,7 +141,7 @@ async def test_it_goes_on_from_a_step_in_doubt(
     done = Script(tokens=["done"])
     model.default = lambda body: done if body["messages"][-1]["role"] == "tool" else call
     async with SocketClient(owner) as client:
-        lost = lose_confirmation(gateway, monkeypatch, write_run, landed)
+        lost = lose(write_run)
         sent = await client.say("hello")
         assert await gateway.runner.wait_idle(10)
         assert lost == ["lost"]
@@ -169,13 +155,8 @@ async def test_it_goes_on_from_a_step_in_doubt(
     assert await in_database(Turn.objects.filter(runs=2, state="completed").count) == 1
 
 
-@pytest.mark.parametrize("landed", LANDED)
 async def test_it_keeps_what_was_shown_when_a_step_in_doubt_is_stopped(
-    gateway: GatewayHost,
-    model: FakeModelServer,
-    owner: User,
-    monkeypatch: pytest.MonkeyPatch,
-    landed: bool,
+    gateway: GatewayHost, model: FakeModelServer, owner: User, lose: Lose
 ) -> None:
     """The stop comes while the step is being written: nobody waits for the write any more."""
     gate = Gate()
@@ -189,7 +170,7 @@ async def test_it_keeps_what_was_shown_when_a_step_in_doubt_is_stopped(
     async with SocketClient(owner) as client:
         sent = await client.say("hello")
         await client.until(lambda: client.text(sent["turnId"]))
-        lost = lose_confirmation(gateway, monkeypatch, write_run, landed, also=stop_all)
+        lost = lose(write_run, also=stop_all)
         gate.release()
         assert await gateway.runner.wait_idle(10)
         assert lost == ["lost"]
@@ -202,22 +183,17 @@ async def test_it_keeps_what_was_shown_when_a_step_in_doubt_is_stopped(
     assert rows[0] == ("assistant", "active", "I look. ")
 
 
-@pytest.mark.parametrize("landed", LANDED)
 async def test_it_runs_at_once_what_an_end_in_doubt_started(
-    gateway: GatewayHost,
-    model: FakeModelServer,
-    owner: User,
-    monkeypatch: pytest.MonkeyPatch,
-    landed: bool,
+    gateway: GatewayHost, model: FakeModelServer, owner: User, lose: Lose, landed: bool
 ) -> None:
     """This process holds the next turn's lease: nobody waits until it runs out."""
-    gate, before = Gate(), completed()
+    gate, before = Gate(), counted("completed")
     model.script(Script(tokens=["one ", "two"], gates={1: gate}))
     async with SocketClient(owner) as client:
         first = await client.say("hello")
         await client.until(lambda: client.text(first["turnId"]))
         second = await client.say("and now?", first["sessionId"])
-        lost = lose_confirmation(gateway, monkeypatch, write_run, landed)
+        lost = lose(write_run)
         gate.release()
         await client.finished(first["turnId"])
         assert await gateway.runner.wait_idle(10)
@@ -227,21 +203,16 @@ async def test_it_runs_at_once_what_an_end_in_doubt_started(
         await verified(client, first["sessionId"])
     assert await in_database(runs_of, first["turnId"]) == ("completed", 1)
     assert await in_database(runs_of, second["turnId"]) == ("completed", 1 + landed)
-    assert completed() == before + 2
+    assert counted("completed") == before + 2
 
 
-@pytest.mark.parametrize("landed", LANDED)
 async def test_it_runs_at_once_what_an_accept_in_doubt_started(
-    gateway: GatewayHost,
-    model: FakeModelServer,
-    owner: User,
-    monkeypatch: pytest.MonkeyPatch,
-    landed: bool,
+    gateway: GatewayHost, model: FakeModelServer, owner: User, lose: Lose, landed: bool
 ) -> None:
     async with SocketClient(owner) as client:
         session_id = (await client.say("hello"))["sessionId"]
         assert await gateway.runner.wait_idle(10)
-        lost = lose_confirmation(gateway, monkeypatch, accept_turn, landed)
+        lost = lose(accept_turn)
         message = {"sessionId": session_id, "content": "again", "clientMessageId": "a"}
         error = await client.refused("message.send", **message)
         assert (error["code"], error["retryable"], lost) == ("internal", True, ["lost"])
@@ -252,17 +223,12 @@ async def test_it_runs_at_once_what_an_accept_in_doubt_started(
     assert await in_database(runs_of, again["turnId"]) == ("completed", 1 + landed)
 
 
-@pytest.mark.parametrize("landed", LANDED)
 async def test_it_runs_at_the_next_beat_what_was_started_in_doubt(
-    gateway: GatewayHost,
-    model: FakeModelServer,
-    owner: User,
-    monkeypatch: pytest.MonkeyPatch,
-    landed: bool,
+    gateway: GatewayHost, model: FakeModelServer, owner: User, lose: Lose, landed: bool
 ) -> None:
     session = await sync_to_async(SessionFactory)(owner=owner)
     turn = await sync_to_async(QueuedTurnFactory)(session=session)
-    lost = lose_confirmation(gateway, monkeypatch, start_next_turn, landed)
+    lost = lose(start_next_turn)
     await beat(gateway)
     assert (lost, gateway.runner.live) == (["lost"], {})
     await beat(gateway)
@@ -270,13 +236,8 @@ async def test_it_runs_at_the_next_beat_what_was_started_in_doubt(
     assert await in_database(runs_of, str(turn.pk)) == ("completed", 1 + landed)
 
 
-@pytest.mark.parametrize("landed", LANDED)
 async def test_it_runs_at_the_next_beat_what_was_recovered_in_doubt(
-    gateway: GatewayHost,
-    model: FakeModelServer,
-    owner: User,
-    monkeypatch: pytest.MonkeyPatch,
-    landed: bool,
+    gateway: GatewayHost, model: FakeModelServer, owner: User, lose: Lose, landed: bool
 ) -> None:
     model.script(Script(tokens=["one ", "two"], gates={1: Gate()}))
     async with SocketClient(owner) as client:
@@ -284,7 +245,7 @@ async def test_it_runs_at_the_next_beat_what_was_recovered_in_doubt(
         await client.until(lambda: client.text(sent["turnId"]))
         await gateway.runner.aclose()
         gateway.runner.draining = False
-        lost = lose_confirmation(gateway, monkeypatch, recover_turn, landed)
+        lost = lose(recover_turn)
         await beat(gateway)
         assert (lost, gateway.runner.live) == (["lost"], {})
         await beat(gateway)

@@ -19,10 +19,10 @@ from gateway_app.metrics_view import comes_from_this_machine
 from gateway_app.models import Turn
 from gateway_app.scrape import count_open_turns
 from gateway_app.services.operators import stop_any_turn
-from gateway_app.turns.heartbeat import Heartbeat
 from sessions_app.models import Session
 from tests.factories import QueuedTurnFactory, SessionFactory, StaffFactory, TurnFactory
 from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
+from tests.gateway_app.heart import beat
 from tests.socket_client import SocketClient
 from tests.statements import every_statement, sqlite_plan
 
@@ -102,7 +102,6 @@ async def test_it_counts_every_turn_that_ends_once_whoever_ends_it(
     gate, before = Gate(), counted()
     look = Script(tokens=["I look "], tool_calls=[ToolCall("a1", "look")], gates={1: gate})
     model.script(look, Script(tokens=["done"]), Script(status=500), Script(gates={1: Gate()}))
-    heart = Heartbeat(gateway.runner, gateway.lanes, gateway.hub, gateway.config)
     async with SocketClient(owner) as client:
         first = await client.say("hello")
         session_id = first["sessionId"]
@@ -122,12 +121,12 @@ async def test_it_counts_every_turn_that_ends_once_whoever_ends_it(
         await gateway.runner.aclose()
         await client.ok("turn.stop", turnId=crashed, clearQueue=True)
         gateway.runner.draining = False
-        await heart.beat()
+        await beat(gateway)
         await client.finished(crashed)
     stranded = await sync_to_async(QueuedTurnFactory)(session__owner=owner)
     sessions = Session.objects.filter(pk=stranded.session_id)
     await sync_to_async(sessions.update)(state="ended")
-    await heart.beat()
+    await beat(gateway)
     found = await sync_to_async(ended)()
     assert counted() - before == found
     assert found.total() == len({first["turnId"], stopped, removed, operated, failed, crashed,

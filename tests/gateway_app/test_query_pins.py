@@ -15,10 +15,10 @@ from gateway_app.config import GatewayConfig
 from gateway_app.event_store import fold_run
 from gateway_app.host import GatewayHost
 from gateway_app.models import AgentVersion, Event, Turn
-from gateway_app.turns.heartbeat import Heartbeat
 from sessions_app.models import BLOCK, Message, Session
 from tests.factories import SessionFactory
 from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
+from tests.gateway_app.heart import beat
 from tests.http_client import HttpClient
 from tests.socket_client import SocketClient
 from tests.statements import (
@@ -185,7 +185,6 @@ async def test_it_does_no_more_work_in_a_turn_of_a_longer_history(
 async def test_it_reads_no_table_without_an_index(
     gateway: GatewayHost, model: FakeModelServer, owner: User
 ) -> None:
-    beat = Heartbeat(gateway.runner, gateway.lanes, gateway.hub, gateway.config)
     tables = [one._meta.db_table for one in (Session, Message, Turn, Event)]
     names = {*tables, "s", "t", "m", "w", "e"}  # and what statements call them
     async with SocketClient(owner) as client:
@@ -193,7 +192,7 @@ async def test_it_reads_no_table_without_an_index(
         await client.finished(first["turnId"])
         turn = await record_later_turn(client, gateway, owner, turns=20)
         with every_statement() as beats:
-            await beat.beat()
+            await beat(gateway)
     found = [*turn.found, *beats.found]
     assert len(found) > PLAIN_TURN
     plans = await sync_to_async(lambda: [(one, sqlite_plan(connection, one)) for one in found])()

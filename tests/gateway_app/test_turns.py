@@ -1,9 +1,6 @@
-"""Turns over the websocket: queue, stop, failure, retry, edit, drain, recovery."""
+"""Turns over the websocket: queue, stop, failure, retry, edit, and what changes beside them."""
 
-import asyncio
 import json
-from dataclasses import replace
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -12,45 +9,20 @@ from django.db import connection
 
 from gateway_app.host import GatewayHost
 from gateway_app.services import queue as queues
-from gateway_app.turns.heartbeat import Heartbeat
-from sessions_app import services as transcripts
 from sessions_app.fields import dump_json
-from sessions_app.models import Message, Session
+from sessions_app.models import Message
 from tests.fake_model_server import FakeModelServer, Gate, Script
-from tests.gateway_app.busy.held import states_of
+from tests.gateway_app.busy.held import held, rows_of, states_of
 from tests.gateway_app.coherence.elsewhere import in_database
 from tests.socket_client import SocketClient
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def rows_of(session_id: str) -> list[tuple[str, str, str]]:
-    """(kind, state, text) of every row, in order."""
-    found = Message.objects.filter(session_id=session_id).order_by("position", "id")
-    return [
-        (row.kind, row.state, "".join(part.get("text", "") for part in row.parts))
-        for row in found
-        if row.kind != "session_meta"
-    ]
-
-
-def session_of(session_id: str) -> Session:
-    return Session.objects.get(pk=session_id)
-
-
 def wire(model: FakeModelServer, number: int) -> list[tuple[str, str]]:
     """(role, content) of a request's messages, without the system prompt."""
     messages = json.loads(model.requests[number].body)["messages"]
     return [(one["role"], one["content"]) for one in messages if one["role"] != "system"]
-
-
-async def held(client: SocketClient, model: FakeModelServer, **fields: Any) -> tuple[Gate, Any]:
-    """A turn that has shown "one" and waits at a gate before "two"."""
-    gate = Gate()
-    model.script(Script(tokens=["one ", "two"], gates={1: gate}))
-    sent = await client.say("first", **fields)
-    await client.until(lambda: client.text(sent["turnId"]))
-    return gate, sent
 
 
 async def test_it_runs_queued_messages_in_order_with_one_agent(
@@ -302,64 +274,6 @@ async def test_it_rebuilds_when_the_model_changes(
     assert json.loads(model.requests[1].body)["model"] == "other"
 
 
-async def test_it_fences_the_run_of_a_deleted_session(
-    gateway: GatewayHost, model: FakeModelServer, owner: User
-) -> None:
-    async with SocketClient(owner) as client:
-        gate, sent = await held(client, model)
-        await client.ok("session.delete", sessionId=sent["sessionId"])
-        await model.requests[0].ended.wait()
-        gate.release()
-        error = await client.refused(
-            "message.send", sessionId=sent["sessionId"], content="x", clientMessageId="late"
-        )
-        assert error["code"] == "not_found"
-        assert (await client.ok("session.list"))["sessions"] == []
-        restored = await client.ok("session.restore", sessionId=sent["sessionId"])
-        assert restored["session"]["id"] == sent["sessionId"]
-    rows = await in_database(rows_of, sent["sessionId"])
-    assert rows[0][0] == "user"
-    assert not [text for _, _, text in rows if "two" in text]
-
-
-async def test_it_names_the_successor_of_an_ended_session(
-    gateway: GatewayHost, model: FakeModelServer, owner: User
-) -> None:
-    async with SocketClient(owner) as client:
-        sent = await client.say("one")
-        await client.finished(sent["turnId"])
-        session = await in_database(session_of, sent["sessionId"])
-        await in_database(transcripts.end_session, session_id=session.pk)
-        successor = await in_database(
-            transcripts.create_session, key=session.key, owner_id=owner.pk, agent="main"
-        )
-        error = await client.refused(
-            "message.send", sessionId=sent["sessionId"], content="x", clientMessageId="late"
-        )
-        assert (error["code"], error["successorId"]) == ("session_ended", str(successor.pk))
-
-
-async def test_it_brings_a_session_back_as_an_ended_one_where_another_took_its_key(
-    gateway: GatewayHost, model: FakeModelServer, owner: User
-) -> None:
-    async with SocketClient(owner) as client:
-        sent = await client.say("one")
-        await client.finished(sent["turnId"])
-        await client.ok("session.delete", sessionId=sent["sessionId"])
-        session = await in_database(session_of, sent["sessionId"])
-        successor = await in_database(
-            transcripts.create_session, key=session.key, owner_id=owner.pk, agent="main"
-        )
-        restored = await client.ok("session.restore", sessionId=sent["sessionId"])
-        assert restored["session"]["state"] == "ended"
-        error = await client.refused(
-            "message.send", sessionId=sent["sessionId"], content="x", clientMessageId="late"
-        )
-        assert (error["code"], error["successorId"]) == ("session_ended", str(successor.pk))
-        page = await client.ok("session.history", sessionId=sent["sessionId"])
-        assert [row["kind"] for row in page["messages"]] == ["user", "assistant"]
-
-
 async def test_it_catches_up_with_a_row_that_others_append(
     gateway: GatewayHost, model: FakeModelServer, owner: User
 ) -> None:
@@ -391,47 +305,6 @@ async def test_it_catches_up_with_a_row_that_others_append(
     assert any("from outside" in content for _, content in wire(model, 1))
 
 
-async def test_it_drains_and_leaves_the_rest_to_another_process(
-    gateway: GatewayHost, model: FakeModelServer, owner: User
-) -> None:
-    client = SocketClient(owner)
-    await client.open()
-    await client.ok("hello", protocol="hermes.v1")
-    gate, sent = await held(client, model)
-    queued = await client.say("next", sent["sessionId"])
-    drain = asyncio.create_task(gateway.drain(grace_s=0))
-    await client.until(lambda: any(f.get("type") == "draining" for f in client.frames))
-    await drain
-    assert client.closed == 4012
-    await client.leave()
-    assert await in_database(states_of, sent["sessionId"]) == ["running", "queued"]
-
-    other = GatewayHost(replace(gateway.config))
-    await other.start(checkpoint=False)
-    heartbeat = Heartbeat(other.runner, other.lanes, other.hub, other.config)
-    await heartbeat.beat()
-    await other.runner.wait_idle(10)
-    gate.release()
-    assert await in_database(states_of, sent["sessionId"]) == ["completed", "completed"]
-    rows = await in_database(rows_of, sent["sessionId"])
-    assert rows[:3] == [
-        ("user", "active", "first"),
-        ("assistant", "superseded", "one "),
-        ("assistant", "active", "Hello, world!"),
-    ]
-    assert queued["status"] == "queued"
-    await other.aclose()
-
-
-async def test_it_refuses_sends_while_draining(
-    gateway: GatewayHost, model: FakeModelServer, owner: User
-) -> None:
-    async with SocketClient(owner) as client:
-        gateway.runner.draining = True
-        error = await client.refused("message.send", content="x", clientMessageId="d")
-        assert (error["code"], error["retryable"]) == ("draining", True)
-
-
 async def test_it_tells_clients_of_a_raw_edit_and_rebuilds(
     gateway: GatewayHost, model: FakeModelServer, owner: User
 ) -> None:
@@ -448,26 +321,6 @@ async def test_it_tells_clients_of_a_raw_edit_and_rebuilds(
         names = [f["event"].get("name") for f in client.events(turn_id=second["turnId"])]
         assert "hermes.rewritten" in names
     assert wire(model, 1)[0] == ("user", "edited")
-
-
-async def test_it_lets_another_tab_find_out_that_the_session_was_deleted(
-    gateway: GatewayHost, model: FakeModelServer, owner: User
-) -> None:
-    async with SocketClient(owner) as client, SocketClient(owner) as other:
-        sent = await client.say("first")
-        await client.finished(sent["turnId"])
-        session_id = sent["sessionId"]
-        await other.ok("session.subscribe", sessionId=session_id)
-        await client.ok("session.delete", sessionId=session_id)
-        await other.until(
-            lambda: (
-                other.events(session_id)
-                and other.events(session_id)[-1]["event"].get("name") == "hermes.rewritten"
-            )
-        )
-        assert (await other.refused("session.subscribe", sessionId=session_id))["code"] == (
-            "not_found"
-        )
 
 
 async def test_it_stops_an_answer_that_does_not_end_and_keeps_what_came(

@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from gateway_app.inbound import Inbound
 from gateway_app.models import Turn
 from gateway_app.services.turns import Accepted, accept_turn
+from sessions_app.models import Message
 from tests.fake_model_server import FakeModelServer, Gate, Json, Script, ToolCall
 from tests.gateway_app.coherence.elsewhere import texts_of
 from tests.socket_client import SocketClient
@@ -33,6 +34,16 @@ def accept(message: Inbound, session_id: str) -> Accepted:
 def said(session_id: str) -> list[tuple[str, str]]:
     """(kind, text) of the active rows that a person sees."""
     return [one for one in texts_of(UUID(session_id)) if one[0] != "session_meta"]
+
+
+def rows_of(session_id: str) -> list[tuple[str, str, str]]:
+    """(kind, state, text) of every row, in order."""
+    found = Message.objects.filter(session_id=session_id).order_by("position", "id")
+    return [
+        (row.kind, row.state, "".join(part.get("text", "") for part in row.parts))
+        for row in found
+        if row.kind != "session_meta"
+    ]
 
 
 def states_of(session_id: str) -> list[str]:

@@ -9,11 +9,11 @@ import pytest
 from django.contrib.auth.models import User
 
 from gateway_app.host import GatewayHost
-from gateway_app.turns.heartbeat import Heartbeat
 from sessions_app.models import Message, Session
 from tests.fake_model_server import FakeModelServer, Gate, Json, Script
 from tests.gateway_app.busy.held import LOOK, held, held_in_a_step, inbound, said, states_of
 from tests.gateway_app.coherence.elsewhere import in_database, messages
+from tests.gateway_app.heart import beat
 from tests.session_log import verified
 from tests.socket_client import SocketClient
 from tests.statements import every_statement
@@ -109,7 +109,7 @@ async def test_it_takes_a_steering_message_once_wherever_in_the_run_it_arrives(
             await client.say(str(number), session_id, whenBusy="steer")
         await client.until(lambda: client.events(session_id)[-1]["event"]["type"] == "RUN_FINISHED")
         assert await gateway.runner.wait_idle(10)
-        await Heartbeat(gateway.runner, gateway.lanes, gateway.hub, gateway.config).beat()
+        await beat(gateway)
         assert await gateway.runner.wait_idle(10)
         await verified(client, session_id)
     texts = [text for kind, text in await in_database(said, session_id) if kind == "user"]
