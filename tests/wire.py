@@ -75,6 +75,10 @@ class Wire:
             self._refusing = False
         self._flowing.set()
 
+    def lead_to(self, port: int) -> None:
+        """New connections go to another server, as after a deploy."""
+        self._target = (self._target[0], port)
+
     def lose_commit_with(self, words: bytes) -> None:
         """The next transaction that sends `words` is committed, and its connection breaks before
         anybody is told; then `lost` is set."""

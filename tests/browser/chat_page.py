@@ -4,7 +4,13 @@ from typing import Final
 
 from playwright.sync_api import Locator, Page, expect
 
-PATIENCE_MS: Final = 15_000
+PATIENCE_MS: Final = 60_000
+"""Longer than anything takes on a busy machine: only a test that fails waits for it."""
+RESTART_MS: Final = 3 * PATIENCE_MS
+"""Until another server has started and a page has come back to it."""
+
+HEARD_MS: Final = 20_000
+"""Sooner than a silent server is asked for a sign of life."""
 
 
 class ChatPage:
@@ -33,6 +39,16 @@ class ChatPage:
 
     def wait_connected(self) -> None:
         expect(self.part("accountState")).to_have_text("Connected", timeout=PATIENCE_MS)
+
+    def open_with_clock(self) -> "ChatPage":
+        """As `open`; `page.clock` is the page's clock, and runs as any until it is held."""
+        self.page.clock.install()
+        return self.open()
+
+    def hold_clock(self) -> None:
+        """Time stands still in the page, and nothing is drawn, until `page.clock.resume`."""
+        now_ms: int = self.page.evaluate("Date.now()")
+        self.page.clock.pause_at((now_ms + HEARD_MS) / 1000)
 
     def part(self, name: str) -> Locator:
         return self.page.locator(f'[data-part="{name}"]')

@@ -40,10 +40,14 @@ def served(
         yield served
 
 
+@pytest.fixture(scope="session", autouse=True)
+def patience() -> None:
+    expect.set_options(timeout=PATIENCE_MS)
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """One browser a module: while it runs, its event loop keeps Django's ORM off this thread."""
-    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         path = CHROMIUM if Path(CHROMIUM).exists() else None
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
@@ -98,6 +102,7 @@ def visit(
 
     def enter(base_url: str, **options: object) -> NewPage:
         context = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         watch_violations(context, violations)
         stay_logged_in(context, base_url, last_login)

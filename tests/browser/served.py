@@ -13,8 +13,8 @@ from typing import Final, Self
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 PASSWORD: Final = "a long enough secret"
-START_S: Final = 60
-STOP_S: Final = 30
+START_S: Final = 180
+STOP_S: Final = 120
 _SERVES: Final = re.compile(r"Hermes serves (http://\S+)")
 
 

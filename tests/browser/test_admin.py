@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 from gateway_app.models import Agent, Turn
 from gateway_app.services.presence import PresenceReport, renew_presence
 from sessions_app.models import BLOCK
+from tests.browser.chat_page import PATIENCE_MS
 from tests.browser.hostile import MARKDOWN, MARKUP, MATHS
 from tests.browser.test_accessibility import findings
 from tests.browser.violations import watch_violations
@@ -100,6 +101,7 @@ def page(theme, cookie, addresses, violations) -> Iterator[Page]:
             executable_path="/usr/bin/chromium", args=["--no-sandbox"]
         )
         context = browser.new_context(color_scheme=theme)
+        context.set_default_timeout(PATIENCE_MS)
         context.add_cookies([cookie])
         watch_violations(context, violations)
         yield context.new_page()

@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 from gateway_app.models import Turn
 from gateway_app.services.presence import PresenceReport, renew_presence
 from sessions_app.models import BLOCK, Message, Session
+from tests.browser.chat_page import PATIENCE_MS
 from tests.browser.violations import watch_violations
 from tests.factories import MessageFactory, SessionFactory, SuperuserFactory, TurnFactory
 
@@ -65,6 +66,7 @@ def page(session, cookie, violations) -> Iterator[Page]:
             executable_path="/usr/bin/chromium", args=["--no-sandbox"]
         )
         context = browser.new_context(viewport={"width": 1280, "height": 800})
+        context.set_default_timeout(PATIENCE_MS)
         context.add_cookies([cookie])
         watch_violations(context, violations)
         page = context.new_page()
@@ -141,10 +143,11 @@ def test_it_keeps_the_board_and_stops_a_turn_from_it(live_server, page, session,
 
 
 def test_it_asks_nothing_while_nobody_looks(live_server, page):
+    page.clock.pause_at(timezone.now() + timedelta(minutes=1))  # nothing was asked before
     page.goto(f"{live_server.url}/admin/board/")
+    page.evaluate(HIDE)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.evaluate(HIDE)
     for _ in range(5):
         page.clock.run_for(20_000)
     assert [url for url in asked if "/admin/" in url] == []

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import NewPage
 from tests.fake_model_server import FakeModelServer, Gate, Script
 
 pytestmark = pytest.mark.browser
@@ -53,12 +54,15 @@ def test_it_colours_code_once_its_fence_is_closed(chat: ChatPage, model: FakeMod
     assert code.locator("code").evaluate("code => code.textContent") == "def f():\n    pass\n"
 
 
-def test_it_copies_code_as_it_was_written(chat: ChatPage, model: FakeModelServer) -> None:
+def test_it_copies_code_as_it_was_written(new_page: NewPage, model: FakeModelServer) -> None:
+    chat = new_page().open_with_clock()
     chat.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     lines = "".join(f"row {number} <b>&amp;\n" for number in range(450))
     prose = answer(chat, model, f"```\n{lines}```\n")
+    chat.hold_clock()
     prose.get_by_role("button", name="Copy").click()
     expect(prose.get_by_role("button", name="Copied")).to_be_visible()
+    chat.page.clock.resume()
     assert chat.page.evaluate("navigator.clipboard.readText()") == lines
     expect(prose.get_by_role("button", name="Copy", exact=True)).to_be_visible()
     selected = prose.locator("code").evaluate(

@@ -63,18 +63,24 @@ def test_it_stops_an_answer_and_keeps_what_was_written(
     gate.release()
 
 
-def test_it_stops_by_the_escape_key_pressed_twice(chat: ChatPage, model: FakeModelServer) -> None:
-    gate = Gate()
+def test_it_stops_by_the_escape_key_pressed_twice(
+    new_page: NewPage, model: FakeModelServer
+) -> None:
+    chat, gate = new_page().open_with_clock(), Gate()
     model.script(Script(tokens=["Kept. ", "Never seen."], gates={1: gate}))
     chat.send("Go")
     expect(chat.live).to_have_text("Kept.")
+    chat.hold_clock()
     chat.field.press("Escape")
     hint = chat.page.get_by_text("Esc again to stop")
     expect(hint).to_be_visible()
+    chat.page.clock.run_for(2001)
     expect(hint).to_be_hidden()
     expect(chat.part("stop")).to_be_visible()
     chat.field.press("Escape")
+    expect(hint).to_be_visible()
     chat.field.press("Escape")
+    chat.page.clock.resume()
     expect(chat.page.get_by_text("Stopped here")).to_be_visible()
     gate.release()
 

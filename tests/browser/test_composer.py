@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.chat_page import PATIENCE_MS, ChatPage
+from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import NewPage
 from tests.browser.served import Served
 from tests.fake_model_server import FakeModelServer, Gate, Script
@@ -58,8 +58,9 @@ def test_it_shows_three_that_wait_in_every_tab_and_sends_one_before_its_turn(
         expect(tab.part("queueMore")).to_have_text("2 more")
     chat.part("queueMore").click()
     expect(chat.queued).to_have_text(["Two", "Three", "Four", "Five", "Six"])
-    for _ in range(4):
+    for left in (4, 3, 2, 1):
         chat.page.get_by_role("button", name="Remove this message").first.click()
+        expect(chat.queued).to_have_count(left)
     for tab in (chat, other):
         expect(tab.queued).to_have_text(["Six"])
     chat.field.press("ArrowUp")
@@ -139,6 +140,21 @@ def test_it_shows_what_waits_once_whichever_tab_sent_it(
     for tab in (chat, other):
         expect(tab.queued).to_have_text(["Two", "Three"])
     gate.release()
+    expect(chat.footers).to_have_count(3)
+
+
+def test_it_takes_a_message_out_once_whose_button_is_pressed_twice(
+    chat: ChatPage, model: FakeModelServer
+) -> None:
+    gate = held(chat, model)
+    chat.send("Two")
+    remove = chat.page.get_by_role("button", name="Remove this message")
+    expect(remove).to_be_enabled()
+    remove.evaluate("button => { button.click(); button.click() }")
+    expect(chat.queued).to_have_count(0)
+    gate.release()
+    expect(chat.footers).to_have_count(1)
+    expect(chat.part("alert")).to_be_empty()
 
 
 def test_it_shows_the_draft_in_another_tab(new_page: NewPage, model: FakeModelServer) -> None:
@@ -236,7 +252,7 @@ def test_it_tells_how_full_the_window_is_and_refuses_what_cannot_fit(
     expect(chat.part("gaugeWords")).to_contain_text("held 850 tokens; fake-1 holds 1,000.")
     chat.page.keyboard.press("Escape")
     chat.page.reload()
-    expect(chat.part("gaugeWord")).to_have_text("85 %", timeout=PATIENCE_MS)
+    expect(chat.part("gaugeWord")).to_have_text("85 %")
     asked = len(models.requests)
     chat.send("x" * 9000)
     expect(chat.page.locator(".notice[data-state=failed]")).to_contain_text("Start a new chat")

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.chat_page import PATIENCE_MS, ChatPage
+from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import NewPage
 from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.wire import Wire
@@ -109,7 +109,7 @@ def waits(face: Face, model: FakeModelServer) -> None:
     expect(chat.live).to_have_text("One")
     chat.send("Two, first wording")
     chat.send("Never")
-    expect(chat.queued).to_have_count(2)
+    expect(chat.queued).to_have_text(["Two, first wording", "Never"])
     queue = chat.part("queueItems")
     queue.get_by_role("button", name="Edit this message").first.click()
     edit = queue.get_by_role("textbox", name="Message")
@@ -137,7 +137,7 @@ def goes_offline(face: Face, wire: Wire, model: FakeModelServer) -> None:
     expect(chat.page.locator(".user[data-state=waiting]")).to_have_count(1)
     face.fits()
     wire.mend()
-    expect(chat.footers).to_have_count(5, timeout=2 * PATIENCE_MS)
+    expect(chat.footers).to_have_count(5)
     expect(chat.page.locator(".strip")).to_be_hidden()
 
 

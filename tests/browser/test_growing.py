@@ -92,7 +92,8 @@ def test_it_keeps_what_is_read_in_place_when_a_diagram_is_drawn_above_it(
     chat.page.route("**/diagram/", lambda route: held.append(route))
     text = f"{DIAGRAM}{'Words before. ' * 30}\n\n{READ}\n\n" + "Words after.\n\n" * 60
     model.script(Script(tokens=[text]))
-    chat.ask("Draw")
+    with chat.page.expect_request("**/diagram/"):
+        chat.ask("Draw")
     read = chat.page.get_by_text(READ)
     read.evaluate("e => e.scrollIntoView({ block: 'start' })")
     expect(chat.part("toEnd")).to_be_visible()

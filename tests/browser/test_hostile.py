@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.chat_page import ChatPage
+from tests.browser.chat_page import PATIENCE_MS, ChatPage
 from tests.browser.conftest import NewPage
 from tests.browser.hostile import ANSWERS, MARKUP
 from tests.browser.served import Served
@@ -41,8 +41,9 @@ def check_unharmed(page: Page) -> None:
         " [style*=url], [onload], [onerror], [onclick], [onmouseover]"
     )
     assert page.locator(f".thread :is({forbidden})").count() == 0
-    for link in page.locator(".thread a[href]").all():
-        assert (link.get_attribute("href") or "").startswith(("https://", "http://", "mailto:"))
+    links = page.locator(".thread a[href]")
+    for href in links.evaluate_all("all => all.map(link => link.getAttribute('href'))"):
+        assert href.startswith(("https://", "http://", "mailto:"))
     hit = """() => {
       const field = document.getElementById("message");
       const { x, y, width, height } = field.getBoundingClientRect();
@@ -55,7 +56,7 @@ def check_unharmed(page: Page) -> None:
 def store(served: Served, session: str, rows: list[tuple[str, object]]) -> None:
     """Rows of another writer, after everything the session has."""
     key = session.replace("-", "")
-    with sqlite3.connect(served.database, timeout=20) as database:
+    with sqlite3.connect(served.database, timeout=PATIENCE_MS / 1000) as database:
         database.executemany(
             "INSERT INTO sessions_app_message (session_id, kind, parts) VALUES (?, ?, ?)",
             [(key, kind, json.dumps(parts)) for kind, parts in rows],
@@ -129,7 +130,7 @@ def test_it_names_people_agents_and_conversations_by_hostile_texts(
     chat.ask("Begin")
     path = chat.wait_opened()
     names = [text.replace("\0", "") for text in MARKUP.values() if len(text) < 1000]
-    with sqlite3.connect(served.database, timeout=20) as database:
+    with sqlite3.connect(served.database, timeout=PATIENCE_MS / 1000) as database:
         [before] = database.execute("SELECT first_name FROM auth_user WHERE username = 'admin'")
         [agent] = database.execute("SELECT id, name FROM gateway_app_agent LIMIT 1")
     try:
@@ -147,7 +148,7 @@ def test_it_names_people_agents_and_conversations_by_hostile_texts(
 
 
 def rename(served: Served, session: str, agent: object, person: str, name: str) -> None:
-    with sqlite3.connect(served.database, timeout=20) as database:
+    with sqlite3.connect(served.database, timeout=PATIENCE_MS / 1000) as database:
         row = (name, session.replace("-", ""))
         database.execute("UPDATE sessions_app_session SET title = ? WHERE id = ?", row)
         database.execute("UPDATE gateway_app_agent SET name = ? WHERE id = ?", (name[:80], agent))

@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import NewPage
 from tests.fake_model_server import FakeModelServer, Gate, Script
 
 pytestmark = pytest.mark.browser
@@ -25,8 +26,8 @@ def tab_to(chat: ChatPage, name: str) -> None:
     raise AssertionError(f"Tab never came to {name!r}.")
 
 
-def test_it_is_used_whole_without_a_mouse(chat: ChatPage, model: FakeModelServer) -> None:
-    gate = Gate()
+def test_it_is_used_whole_without_a_mouse(new_page: NewPage, model: FakeModelServer) -> None:
+    chat, gate = new_page().open_with_clock(), Gate()
     model.script(
         Script(tokens=["Three sentences."]), Script(tokens=["Kept. ", "Never."], gates={1: gate})
     )
@@ -44,7 +45,9 @@ def test_it_is_used_whole_without_a_mouse(chat: ChatPage, model: FakeModelServer
     chat.page.keyboard.type("Journey, second leg")
     press(chat, "Enter")
     expect(chat.live).to_have_text("Kept.")
+    chat.hold_clock()  # the second press comes in time
     press(chat, "Escape", "Escape")
+    chat.page.clock.resume()
     expect(chat.page.get_by_text("Stopped here")).to_be_visible()
     gate.release()
     second = chat.wait_opened()

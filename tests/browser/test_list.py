@@ -1,7 +1,8 @@
 """The list of conversations: its marks in every tab, its menu, its archive."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -23,15 +24,6 @@ def choose(chat: ChatPage, path: str, entry: str) -> None:
     row.hover()
     row.get_by_role("button").first.click()
     chat.page.get_by_role("menuitem", name=entry).click()
-
-
-def read_everything(chat: ChatPage) -> None:
-    """What others left unread is read: the icon speaks of all conversations of a person."""
-    unread = chat.page.locator('.session[data-mark="unread"] a')
-    while left := unread.count():
-        unread.first.click()
-        expect(unread).not_to_have_count(left)
-    chat.page.get_by_role("button", name="New chat").click()
 
 
 def test_it_marks_what_another_tab_does(
@@ -59,11 +51,17 @@ def test_it_marks_what_another_tab_does(
     )
 
 
+@pytest.fixture
+def empty(tmp_path: Path, model: FakeModelServer) -> Iterator[Served]:
+    """A server of its own: the icon speaks of all conversations of a person."""
+    with Served(tmp_path, model.url) as served:
+        yield served
+
+
 def test_it_keeps_what_is_unread_over_devices_and_shows_it_in_the_icon(
-    chat: ChatPage, visit: Callable[..., NewPage], served: Served, model: FakeModelServer
+    visit: Callable[..., NewPage], empty: Served, model: FakeModelServer
 ) -> None:
-    read_everything(chat)
-    gate = Gate()
+    chat, gate = visit(empty.url)().open(), Gate()
     model.script(Script(tokens=["One ", "two"], gates={1: gate}))
     chat.send("Read on the phone")
     path = chat.wait_opened()
@@ -76,7 +74,7 @@ def test_it_keeps_what_is_unread_over_devices_and_shows_it_in_the_icon(
     news = icon.get_attribute("data-news")
     assert news
     assert icon.evaluate("link => link.href").endswith(news)
-    visit(served.url)().open(path)
+    visit(empty.url)().open(path)
     expect(row_of(chat, path)).to_have_attribute("data-mark", "idle")
     expect(icon).not_to_have_attribute("href", re.compile("news"))
 

@@ -1,15 +1,14 @@
 """What the chat does when the network or the server goes away, and what it keeps meanwhile."""
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.chat_page import PATIENCE_MS, ChatPage
+from tests.browser.chat_page import RESTART_MS, ChatPage
 from tests.browser.conftest import NewPage
-from tests.browser.served import ROOT, Served
+from tests.browser.served import Served
 from tests.fake_model_server import FakeModelServer, Gate, Script
 from tests.wire import Wire
 
@@ -48,7 +47,7 @@ def test_it_keeps_what_is_sent_offline_and_sends_it_once_in_order(
     wire.mend()
     # it may have come back by itself before the press
     strip.locator("[data-part=stripAction]").dispatch_event("click")
-    expect(chat.footers).to_have_count(3, timeout=PATIENCE_MS)
+    expect(chat.footers).to_have_count(3)
     expect(strip).to_be_hidden()
     told = [
         ("user", "Zero"), ("answer", "Zero."),
@@ -74,7 +73,7 @@ def test_it_keeps_the_outbox_over_a_reload(
     expect(chat.page.locator(".user[data-state=waiting]")).to_have_count(1)
     wire.mend()
     chat.page.goto(chat.base_url + path)
-    expect(chat.footers).to_have_count(2, timeout=PATIENCE_MS)
+    expect(chat.footers).to_have_count(2)
     assert chat.texts()[2:] == [("user", "Kept"), ("answer", "Sent after all.")]
 
 
@@ -88,7 +87,7 @@ def test_it_opens_one_conversation_with_all_that_was_written_offline_for_it(
     expect(chat.page.locator(".user[data-state=waiting]")).to_have_count(2)
     model.script(Script(tokens=["A."]), Script(tokens=["B."]))
     wire.mend()
-    expect(chat.footers).to_have_count(2, timeout=PATIENCE_MS)
+    expect(chat.footers).to_have_count(2)
     assert chat.texts() == [
         ("user", "First of a new one"),
         ("answer", "A."),
@@ -109,7 +108,7 @@ def test_it_catches_up_with_what_was_written_while_it_was_away(
     expect(chat.page.get_by_text("Text stops here.")).to_be_visible()
     gate.release()
     wire.mend()
-    expect(chat.footers).to_have_count(1, timeout=PATIENCE_MS)
+    expect(chat.footers).to_have_count(1)
     expect(chat.answers).to_have_text("Before. Meanwhile. After.")
 
 
@@ -117,7 +116,7 @@ def test_it_notices_a_dead_wire_when_the_network_changes(chat: ChatPage, wire: W
     """Nothing closes a half-open socket: only silence tells."""
     wire.silence()
     chat.page.evaluate("dispatchEvent(new Event('offline'))")
-    expect(chat.page.locator(".strip")).to_be_visible(timeout=PATIENCE_MS)
+    expect(chat.page.locator(".strip")).to_be_visible()
     wire.cut()
     wire.mend()
     chat.wait_connected()
@@ -129,8 +128,8 @@ def test_it_says_that_the_server_restarts_and_goes_on_with_the_new_one(
 ) -> None:
     gate = Gate()
     model.script(Script(tokens=["Before ", "the restart."], gates={1: gate}))
-    with Served(tmp_path, model.url) as first:
-        chat = visit(first.url)().open()
+    with Served(tmp_path, model.url) as first, Wire(first.port) as wire:
+        chat = visit(wire.url)().open()
         chat.expected = CUT
         chat.send("Go")
         expect(chat.live).to_have_text("Before")
@@ -142,8 +141,9 @@ def test_it_says_that_the_server_restarts_and_goes_on_with_the_new_one(
         expect(chat.footers).to_have_count(1)
         first.wait()
         model.script(Script(tokens=["Here."]))
-        with Served(tmp_path, model.url, port=first.port):
-            expect(chat.footers).to_have_count(2, timeout=40_000)
+        with Served(tmp_path, model.url) as second:
+            wire.lead_to(second.port)
+            expect(chat.footers).to_have_count(2, timeout=RESTART_MS)
             assert chat.texts() == [
                 ("user", "Go"),
                 ("answer", "Before the restart."),
@@ -157,16 +157,17 @@ def test_it_shows_what_was_read_before_a_crash_and_runs_the_turn_again(
 ) -> None:
     gate = Gate()
     model.script(Script(tokens=["Half of ", "it."], gates={1: gate}))
-    with Served(tmp_path, model.url) as first:
-        chat = visit(first.url)().open()
+    with Served(tmp_path, model.url) as first, Wire(first.port) as wire:
+        chat = visit(wire.url)().open()
         chat.expected = CUT
         chat.send("Go")
         expect(chat.live).to_have_text("Half of")
         first.kill()
         gate.release()
         model.script(Script(tokens=["All of it."]))
-        with Served(tmp_path, model.url, port=first.port):
-            expect(chat.footers).to_have_count(1, timeout=60_000)
+        with Served(tmp_path, model.url) as second:
+            wire.lead_to(second.port)
+            expect(chat.footers).to_have_count(1, timeout=RESTART_MS)
             expect(chat.answers).to_have_text("All of it.")
             attempt = chat.page.locator(".folded")
             expect(attempt).to_contain_text("Interrupted attempt")
@@ -191,40 +192,30 @@ def test_it_asks_for_a_login_in_the_page_when_the_login_is_taken_away(
     other.page.evaluate("document.querySelector('[data-part=logOut]').requestSubmit()")
     other.page.wait_for_url("**/accounts/login/")
     strip = chat.page.locator(".strip")
-    expect(strip).to_contain_text("Your login has ended.", timeout=60_000)
+    expect(strip).to_contain_text("Your login has ended.")
     expect(chat.part("alert")).to_have_text("Your login has ended.")
     expect(chat.field).to_have_value("Half a thought")
     strip.get_by_role("button", name="Log in").click()
     chat.page.wait_for_url("**/accounts/login/?next=**")
 
 
-@pytest.fixture
-def other_static_files(served: Served) -> Iterator[Callable[[], object]]:
-    """What it gives makes the collected static files those of another release, as a deploy does."""
-    manifest = ROOT / "staticfiles/staticfiles.json"
-    before = manifest.read_text()
-    yield lambda: manifest.write_text(json.dumps(json.loads(before) | {"hash": "another"}))
-    manifest.write_text(before)
-
-
 def test_it_learns_that_the_server_was_updated_and_keeps_the_draft(
-    visit: Visit,
-    model: FakeModelServer,
-    tmp_path: Path,
-    other_static_files: Callable[[], object],
+    visit: Visit, model: FakeModelServer, tmp_path: Path
 ) -> None:
-    with Served(tmp_path, model.url) as first:
-        chat = visit(first.url)().open()
+    with Served(tmp_path, model.url) as first, Wire(first.port) as wire:
+        chat = visit(wire.url)().open()
         chat.expected = CUT
         strip = chat.page.locator(".strip")
         chat.field.fill("Half a thought")
-    other_static_files()
-    with Served(tmp_path, model.url, port=first.port):
-        expect(strip).to_contain_text("Hermes was updated.", timeout=40_000)
-        strip.get_by_role("button", name="Load again").click()
-        chat.wait_connected()
-        expect(strip).to_be_hidden()
-        expect(chat.field).to_have_value("Half a thought")
+        first.stop()
+        settings = {"DJANGO_SETTINGS_MODULE": "tests.browser.other_release.settings"}
+        with Served(tmp_path, model.url, **settings) as second:
+            wire.lead_to(second.port)
+            expect(strip).to_contain_text("Hermes was updated.", timeout=RESTART_MS)
+            strip.get_by_role("button", name="Load again").click()
+            chat.wait_connected()
+            expect(strip).to_be_hidden()
+            expect(chat.field).to_have_value("Half a thought")
 
 
 def test_it_notices_a_half_open_socket_within_two_heartbeats_and_catches_up(
@@ -247,7 +238,7 @@ def test_it_notices_a_half_open_socket_within_two_heartbeats_and_catches_up(
     wire.cut()
     wire.mend()
     chat.page.clock.run_for(30_000)
-    expect(chat.footers).to_have_count(1, timeout=PATIENCE_MS)
+    expect(chat.footers).to_have_count(1)
     expect(chat.answers).to_have_text("Before. After.")
     expect(chat.page.locator(".strip")).to_be_hidden()
 
@@ -275,7 +266,7 @@ def test_it_shows_one_bubble_that_stays_in_its_place_before_during_and_after_the
     wire.delay_s = 1.5  # each way: three seconds round
     chat.page.evaluate(BUBBLES_SEEN, "Slow words")
     chat.send("Slow words")
-    expect(chat.footers).to_have_count(2, timeout=30_000)
+    expect(chat.footers).to_have_count(2)
     seen = chat.page.evaluate("[...window.seen]")
     assert len(seen) == 1 and seen[0].startswith("1 at "), seen
 
@@ -304,6 +295,6 @@ def test_it_sends_what_two_tabs_keep_once(visit: Visit, wire: Wire, model: FakeM
         ("user", "From the other"), ("answer", "B."),
     ]  # fmt: skip
     for tab in (one, other):
-        expect(tab.footers).to_have_count(3, timeout=30_000)
+        expect(tab.footers).to_have_count(3)
         assert tab.texts() == told
     assert len(model.requests) == asked + 2

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.chat_page import ChatPage
+from tests.browser.chat_page import PATIENCE_MS, ChatPage
 from tests.browser.conftest import NewPage
 from tests.browser.served import Served
 from tests.fake_model_server import FakeModelServer, Gate, Script
@@ -57,7 +57,7 @@ def test_it_runs_two_conversations_at_once_and_mixes_nothing(
     expect(chat.live).to_have_text("First")
     first = chat.wait_opened()
     chat.page.keyboard.press("Control+Shift+O")
-    chat.page.wait_for_url("**/")
+    chat.page.wait_for_url(f"{chat.base_url}/")
     expect(chat.bubbles).to_have_count(0)
     chat.send("Ask the second")
     expect(chat.live).to_have_text("Second")
@@ -97,7 +97,7 @@ def test_it_renames_and_deletes_with_a_way_back(
     chat.page.get_by_role("menuitem", name="Delete conversation").click()
     expect(row).to_have_count(0)
     expect(other.page.locator(f'.session:has(a[href="{path}"])')).to_have_count(0)
-    chat.page.wait_for_url("**/")
+    chat.page.wait_for_url(f"{chat.base_url}/")
     chat.page.get_by_role("button", name="Undo").click()
     chat.page.wait_for_url(f"**{path}")
     expect(chat.answers).to_have_text("Yes.")
@@ -211,7 +211,7 @@ def test_a_page_of_older_rows_that_does_not_fill_the_screen_brings_the_next(
 
 def add_older_rows(served: Served, session: str, count: int) -> None:
     """Rows of another writer, before everything the session has."""
-    with sqlite3.connect(served.database, timeout=20) as database:
+    with sqlite3.connect(served.database, timeout=PATIENCE_MS / 1000) as database:
         rows = [
             (
                 session.replace("-", ""),
@@ -229,11 +229,11 @@ def add_older_rows(served: Served, session: str, count: int) -> None:
 
 
 def test_it_lists_older_conversations_page_by_page(chat: ChatPage, served: Served) -> None:
-    with sqlite3.connect(served.database, timeout=20) as database:
+    with sqlite3.connect(served.database, timeout=PATIENCE_MS / 1000) as database:
         database.executemany(
             "INSERT INTO sessions_app_session (key, owner_id, title, updated_at)"
             " SELECT ?, id, ?, ? FROM auth_user",
-            [(f"old:{n}", f"Old {n}", f"2020-03-01 10:{n:02d}:00") for n in range(60)],
+            [(f"old:{n}", f"Old {n}", f"2020-03-15 10:{n:02d}:00") for n in range(60)],
         )
     database.close()
     chat.page.reload()
@@ -332,6 +332,7 @@ def test_it_offers_the_way_back_within_the_drawer_and_leaves_the_field_free(
     delete()
     chat.page.keyboard.press("Escape")
     expect(drawer).to_be_hidden()
+    expect(undo).to_be_visible()
     line, field = undo.bounding_box(), chat.field.bounding_box()
     assert line is not None and field is not None
     assert line["y"] + line["height"] <= field["y"]

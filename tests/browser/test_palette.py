@@ -1,10 +1,17 @@
 """Search and commands: a combobox over a list box."""
 
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.chat_page import ChatPage
+from tests.browser.chat_page import PATIENCE_MS, ChatPage
+from tests.browser.conftest import NewPage
+from tests.browser.served import Served
 from tests.fake_model_server import FakeModelServer, Script
+from tests.wire import Wire
 
 pytestmark = pytest.mark.browser
 
@@ -41,13 +48,45 @@ def test_it_finds_a_conversation_by_its_title(chat: ChatPage, model: FakeModelSe
     expect(chosen(chat)).to_contain_text("Palette zebra one")
     with chat.page.context.expect_page() as tab:
         chat.page.keyboard.press("Control+Enter")
-    assert tab.value.url == chat.base_url + first
+    tab.value.wait_for_url(chat.base_url + first)
     tab.value.close()
     opened(chat, "zebra one")
     expect(found).to_have_count(1)
     chat.page.keyboard.press("Enter")
     chat.page.wait_for_url(f"**{first}")
     expect(chat.answers).to_have_text("A.")
+
+
+def test_it_keeps_what_was_chosen_when_the_server_finds_more(
+    visit: Callable[..., NewPage], wire: Wire, served: Served, model: FakeModelServer
+) -> None:
+    chat = visit(wire.url)().open()
+    model.script(Script(tokens=["A."]), Script(tokens=["B."]))
+    chat.ask("Palette giraffe one")
+    chat.page.get_by_role("button", name="New chat").click()
+    expect(chat.bubbles).to_have_count(0)
+    chat.ask("Palette giraffe two")
+    add_unlisted(served, "Palette giraffe of another time")
+    wire.silence()
+    opened(chat, "giraffe")
+    found = chat.page.get_by_role("group", name="Conversations").get_by_role("option")
+    expect(found).to_have_count(2)
+    chat.page.keyboard.press("ArrowDown")
+    expect(chosen(chat)).to_contain_text("Palette giraffe one")
+    wire.mend()
+    expect(found).to_have_count(3)
+    expect(chosen(chat)).to_contain_text("Palette giraffe one")
+
+
+def add_unlisted(served: Served, title: str) -> None:
+    """A conversation of another writer, of which no page is told."""
+    with closing(sqlite3.connect(served.database, timeout=PATIENCE_MS / 1000)) as database:
+        database.execute(
+            "INSERT INTO sessions_app_session (key, owner_id, title, updated_at)"
+            " SELECT ?, id, ?, '2020-03-15 10:00:00' FROM auth_user",
+            (title, title),
+        )
+        database.commit()
 
 
 def test_it_goes_round_its_ends_and_tells_of_nothing_found(chat: ChatPage) -> None:

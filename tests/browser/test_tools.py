@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.chat_page import RESTART_MS
 from tests.browser.conftest import NewPage
 from tests.browser.served import Served
 from tests.fake_model_server import FakeModelServer, Script, ToolCall
 from tests.toolbox.diary import DIARY, HOLD, read_diary
+from tests.wire import Wire
 
 pytestmark = pytest.mark.browser
 
@@ -34,10 +36,10 @@ def equipped(tmp_path: Path, model: FakeModelServer) -> Iterator[Served]:
         yield served
 
 
-def serve(folder: Path, model: FakeModelServer, port: int = 0) -> Served:
+def serve(folder: Path, model: FakeModelServer) -> Served:
     settings = {"DJANGO_SETTINGS_MODULE": "tests.toolbox.settings"}
     held = {HOLD: str(folder), DIARY: str(folder / "calls")}
-    return Served(folder, model.url, port=port, **settings, **held)
+    return Served(folder, model.url, **settings, **held)
 
 
 def test_it_shows_how_each_call_stands(
@@ -66,19 +68,26 @@ def test_it_shows_how_each_call_stands(
     assert kinds == ["done", "done", "failed"]
 
 
+@pytest.fixture
+def wire(equipped: Served) -> Iterator[Wire]:
+    with Wire(equipped.port) as wire:
+        yield wire
+
+
 def test_it_says_after_a_crash_that_a_call_may_have_run(
-    equipped: Served, tmp_path: Path, model: FakeModelServer, visit: Visit
+    equipped: Served, wire: Wire, tmp_path: Path, model: FakeModelServer, visit: Visit
 ) -> None:
     model.script(Script(tokens=["I look."], tool_calls=[LEFT]), Script(tokens=["Who knows."]))
-    chat = visit(equipped.url)().open()
+    chat = visit(wire.url)().open()
     chat.expected = ("net::ERR_", "WebSocket connection to")
     chat.send("Look around")
     state = chat.page.locator(".call-state")
     expect(state).to_have_text("Running")
     with (tmp_path / "left").open("wb"):  # once the call reads from it
         equipped.kill()
-    with serve(tmp_path, model, equipped.port):
-        expect(state).to_have_text("It may have run. It was not run again.", timeout=60_000)
+    with serve(tmp_path, model) as second:
+        wire.lead_to(second.port)
+        expect(state).to_have_text("It may have run. It was not run again.", timeout=RESTART_MS)
         expect(chat.answers.last).to_have_text("Who knows.")
         assert state.get_attribute("data-state") == "unknown"
         assert len(read_diary(tmp_path / "calls")) == 1

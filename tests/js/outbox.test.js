@@ -192,6 +192,30 @@ test("it draws a message that will wait among those that wait, once", async () =
   assert.deepEqual([look().bubbles.length, look().queued.length], [0, 0]);
 });
 
+test("it draws what waits once, in any order of ack and queue", async () => {
+  for (const echoFirst of [true, false]) {
+    const at = setUp();
+    let state = { ...emptySession(SESSION), loaded: true, run: { turnId: "t0", steps: [] } };
+    const shown = () => {
+      const { bubbles, queued } = at.unconfirmed.of(SESSION, state, true);
+      return [...state.queue, ...bubbles, ...queued].map((entry) => entry.clientMessageId);
+    };
+    add(at, "a");
+    at.sender.pump();
+    await settled();
+    assert.deepEqual(shown(), ["a"]);
+    const echo = () => {
+      const item = { turnId: "t1", place: 1, content: "Text a", clientMessageId: "a" };
+      state = { ...state, queue: [item] };
+    };
+    const ack = () => answer(at, 0, { turnId: "t1", status: "queued", place: 1 });
+    for (const step of echoFirst ? [echo, ack] : [ack, echo]) {
+      await step();
+      assert.deepEqual(shown(), ["a"]);
+    }
+  }
+});
+
 test("it draws what waits for the network in order, with its place", () => {
   const at = setUp();
   ["a", "b"].forEach((id) => add(at, id));

@@ -29,6 +29,15 @@ test("it offers recent conversations and all commands when nothing is typed", ()
   ]);
 });
 
+test("it offers the newest first, in whatever order they came", () => {
+  const at = (minute) => ({ updatedAt: new Date(2026, 10, 30, 11, minute).toISOString() });
+  const sessions = [session("Tyre one", at(1)), session("Tyre three", at(3)), session("Tyre two", at(2))];
+  for (const typed of ["", "tyre"]) {
+    const [[, names]] = labels(offered(typed, { sessions }));
+    assert.deepEqual(names, ["Tyre three", "Tyre two", "Tyre one"]);
+  }
+});
+
 test("it filters what is at hand until the server has answered", () => {
   const asking = ["Commands", ["New chat asking “WIN”"]];
   const finding = ["In this conversation", ["Find “WIN” here"]];

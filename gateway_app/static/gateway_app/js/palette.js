@@ -59,7 +59,7 @@ export class Palette {
       const found = await this.search(text, FOUND);
       if (asked !== this.#asked || found === null) return;
       this.#found = found;
-      this.#draw();
+      this.#drawAround(this.#entries[this.#at]);
     }, WAIT_MS);
   }
 
@@ -78,6 +78,14 @@ export class Palette {
     setText(paletteNone, none ? interpolate(words, [text]) : "");
     paletteNone.hidden = !none;
     this.#choose(0);
+  }
+
+  /** What the person went to stays chosen; who did not move is on the best match. */
+  #drawAround({ label, href }) {
+    const moved = this.#at > 0;
+    this.#draw();
+    const at = this.#entries.findIndex((entry) => entry.label === label && entry.href === href);
+    if (moved && at >= 0) this.#choose(at);
   }
 
   #group({ name, entries }, text) {

@@ -1,7 +1,7 @@
 // What the palette offers for what is typed. Pure.
 
 import { gettext, interpolate } from "./i18n.js";
-import { dayName } from "./session_list.js";
+import { dayName, newestFirst } from "./session_list.js";
 import { WORDS } from "./words.js";
 
 const SHOWN = 8;
@@ -36,8 +36,8 @@ export function around(title, text) {
 }
 
 function conversations(text, sessions, found) {
-  if (text === "") return sessions;
-  return found ?? sessions.filter((session) => holds(session.title, text));
+  if (text === "") return newestFirst(sessions);
+  return found ?? newestFirst(sessions.filter((session) => holds(session.title, text)));
 }
 
 function conversation(session, now, does) {

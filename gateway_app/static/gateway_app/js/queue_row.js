@@ -7,6 +7,7 @@ export class QueueRow {
   #parts;
   #actions;
   #item = null;
+  #asked = false;
 
   constructor(actions) {
     const { element, parts } = clone("t-queued");
@@ -14,8 +15,8 @@ export class QueueRow {
     this.#parts = parts;
     this.#actions = actions;
     parts.edit.addEventListener("click", () => this.#edit());
-    parts.now.addEventListener("click", () => actions.sendQueuedNow(this.#item.turnId));
-    parts.remove.addEventListener("click", () => actions.removeQueued(this.#item.turnId));
+    parts.now.addEventListener("click", () => this.#ask((id) => actions.sendQueuedNow(id)));
+    parts.remove.addEventListener("click", () => this.#ask((id) => actions.removeQueued(id)));
     parts.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#save();
@@ -32,6 +33,14 @@ export class QueueRow {
     this.#parts.edit.disabled = fixed || !item.whole;
     this.#parts.now.disabled = this.#parts.remove.disabled = fixed;
     this.#parts.now.hidden = !item.now || item.way === "interrupt";
+  }
+
+  /** Who clicks twice means it once: until the server answered, nothing more is asked. */
+  async #ask(change) {
+    if (this.#asked) return;
+    this.#asked = true;
+    await change(this.#item.turnId);
+    this.#asked = false;
   }
 
   #edit() {

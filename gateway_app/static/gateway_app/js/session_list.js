@@ -6,7 +6,7 @@ import { gettext, language } from "./i18n.js";
 /** [{name, pinned, sessions}] in the order of the list: newest first, each in the group of its day. */
 export function grouped(sessions, now) {
   const groups = [];
-  for (const session of inOrder(sessions)) {
+  for (const session of newestFirst(sessions)) {
     const name = groupName(session, now);
     if (groups.at(-1)?.name !== name) groups.push({ name, pinned: session.pinned, sessions: [] });
     groups.at(-1).sessions.push(session);
@@ -41,7 +41,8 @@ export function sessionMark(session, current = false) {
   return session.unread && !current ? "unread" : "idle";
 }
 
-function inOrder(sessions) {
+/** As the list shows them; those that are pinned before all others. */
+export function newestFirst(sessions) {
   return [...sessions].sort(
     (one, other) =>
       Number(other.pinned) - Number(one.pinned) ||

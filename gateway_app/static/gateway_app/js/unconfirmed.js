@@ -34,8 +34,8 @@ export class Unconfirmed {
 
   /** {bubbles, queued}: what to draw in the thread, and what in the queue, oldest first. */
   of(conversation, state, connected, now = 0) {
-    this.#forgetShown(conversation, state, now);
-    const shown = new Set(state?.messages.map((message) => message.clientMessageId));
+    const shown = idsShown(state);
+    this.#forgetShown(conversation, state, shown, now);
     const sent = this.#sent.filter((entry) => entry.conversation === conversation);
     const kept = this.#outbox.of(conversation).filter((entry) => !shown.has(entry.clientMessageId));
     const stays = (entry) => this.#bubbles.has(entry.clientMessageId);
@@ -54,16 +54,20 @@ export class Unconfirmed {
     return { bubbles: bubbles.map((entry) => ({ connected: true, place: 1, ...entry })), queued };
   }
 
-  #forgetShown(conversation, state, now) {
+  #forgetShown(conversation, state, shown, now) {
     this.#sent = this.#sent.filter((entry) => (entry.until ?? now) >= now);
     if (!state) return;
-    const shown = new Set(state.messages.map((message) => message.clientMessageId));
     const turns = new Set(state.queue.map((item) => item.turnId));
-    for (const { clientMessageId } of state.queue) shown.add(clientMessageId);
     this.#sent = this.#sent.filter(
       (entry) =>
         entry.conversation !== conversation ||
         (!shown.has(entry.clientMessageId) && !turns.has(entry.turnId)),
     );
   }
+}
+
+/** What stands in the thread or in the queue already: its event may come before its reply. */
+function idsShown(state) {
+  const rows = [...(state?.messages ?? []), ...(state?.queue ?? [])];
+  return new Set(rows.map((row) => row.clientMessageId));
 }
