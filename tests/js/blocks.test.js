@@ -3,21 +3,7 @@ import { test } from "node:test";
 
 import { BlockStream } from "../../gateway_app/static/gateway_app/js/blocks.js";
 import { markdown } from "../../gateway_app/static/gateway_app/js/markdown.js";
-
-const plain = (blocks) => blocks.map(({ html, code, language }) => ({ html, code, language }));
-
-function whole(text) {
-  return plain(new BlockStream(markdown).settle(text));
-}
-
-/** A small generator with a seed: the same texts in every run. */
-function random(seed) {
-  let state = seed;
-  return () => {
-    state = (state * 1664525 + 1013904223) % 2 ** 32;
-    return state / 2 ** 32;
-  };
-}
+import { counting, plain, random, whole } from "./parsing.js";
 
 const PIECES = [
   "word ", "two words", "\n", "\n", "\n\n", "- item", "* item", "1. one", "2. two", "  ", "    ",
@@ -96,12 +82,7 @@ test("it uses a link defined before, also when its address came in pieces", () =
 
 test("it parses only the unfinished end of a long text", () => {
   const parsed = [];
-  const counting = Object.create(markdown);
-  counting.parse = (source, env) => {
-    parsed.push(source.length);
-    return markdown.parse(source, env);
-  };
-  const stream = new BlockStream(counting);
+  const stream = new BlockStream(counting(parsed));
   let text = "";
   for (let at = 0; at < 300; at++) {
     text += `Paragraph ${at} of a long answer.\n\n`;
@@ -130,16 +111,6 @@ test("it gives lists and tables in parts, and those that stand there already sta
   assert.equal(more.pieces[0], list.pieces[0]);
   assert.deepEqual(more.frame, list.frame);
 });
-
-/** A parser that notes how much it is given. */
-function counting(parsed) {
-  const counted = Object.create(markdown);
-  counted.parse = (source, env) => {
-    parsed.push(source.length);
-    return markdown.parse(source, env);
-  };
-  return counted;
-}
 
 const SENTENCES = "Some *words* of a long `text`, with [a link](https://example.org/) & more. ";
 const LONG_BLOCKS = {

@@ -1,29 +1,29 @@
 // A growing Markdown text as a list of top-level blocks. A finished block keeps its identity (the
 // same object), so that whoever draws the list touches only what still grows. What an update costs
-// grows with what is new and with the last block, not with the text; an open fence and a long
-// paragraph or quote cost only what is new.
+// grows with what is new and with the last block, not with the text; an open fence, a list's items, a
+// table's rows, and a long paragraph or quote cost only what is new.
 //
 // A block is {html}, or {code, language, closed} for a fence at the top level. A list and a table are
-// {html, frame: [before, after], pieces}: `pieces` are its items or rows, and html is all of it joined.
-// So is a long block of long_block.js, with `growing`: as long as it is, its pieces stand for it.
+// {html, frame: [before, after], pieces}: `pieces` are its items or rows, and html is all of it joined,
+// or not there while it grows. So is a long block of long_block.js, with `growing`: as long as it is,
+// its pieces stand for it.
 
 import { OpenFence } from "./fence.js";
 import { LongBlock } from "./long_block.js";
+import { OpenRows } from "./open_rows.js";
+import { rowsOf } from "./rows.js";
 
-const BODIES = {
-  bullet_list_open: "bullet_list_open",
-  ordered_list_open: "ordered_list_open",
-  table_open: "tbody_open",
-};
 const MATHS_OPENER = /^\s*(?:\$\$|\\\[)/;
+// What after a blank line may be, or become, more of the list or the code before it.
+const MAY_GO_ON = /^(?:\s|$|[*+-](?:\s|$)|\d{1,9}(?:$|[.)](?:\s|$)))/;
 
 export class BlockStream {
   #md;
   #raw = "";
   #tail = "";
   #fence = null;
-  #long = null;
-  #settled = [];
+  #open = null;
+  #settled = 0;
   #references = {};
   blocks = [];
 
@@ -37,8 +37,11 @@ export class BlockStream {
     if (!text.startsWith(this.#raw)) this.#forget();
     const added = normalise(text.slice(this.#raw.length), this.#raw.endsWith("\r"));
     this.#raw = text;
-    const open = this.#grow(added);
-    return this.#keep([...this.#settled, ...open]);
+    const settled = [];
+    const open = this.#grow(added, settled);
+    this.#keep(this.#settled, [...settled, ...open]);
+    this.#settled += settled.length;
+    return this.blocks;
   }
 
   /**
@@ -50,55 +53,70 @@ export class BlockStream {
     this.#raw = text;
     const blocks = this.#parse(normalise(text, false), {});
     for (const block of blocks) if (block.code !== undefined) block.closed = true;
-    return this.#keep(blocks);
+    this.#keep(0, blocks);
+    return this.blocks;
   }
 
-  #keep(blocks) {
-    this.blocks = blocks.map((block, at) => (same(this.blocks[at], block) ? this.blocks[at] : block));
-    return this.blocks;
+  /** From `start` on, `blocks` are the blocks; one that is as it was is the same object. */
+  #keep(start, blocks) {
+    const before = this.blocks.slice(start);
+    const kept = blocks.map((block, at) => (same(before[at], block) ? before[at] : block));
+    this.blocks = [...this.blocks.slice(0, start), ...kept];
   }
 
   #forget() {
     this.#raw = "";
     this.#tail = "";
     this.#fence = null;
-    this.#long = null;
-    this.#settled = [];
+    this.#open = null;
+    this.#settled = 0;
     this.#references = {};
   }
 
-  /** The blocks that are not settled, after `added`. */
-  #grow(added) {
+  /** The blocks that are not settled, after `added`; those that are now go into `settled`. */
+  #grow(added, settled) {
     if (this.#fence === null) {
       this.#tail += added;
-      const long = this.#long?.append(added) ?? null;
-      return long === null ? this.#reparse() : [long];
+      const open = this.#open?.append(added) ?? null;
+      return open === null ? this.#reparse(settled) : [open];
     }
     const rest = this.#fence.append(added);
     if (rest === null) return [this.#fence.block];
-    this.#settled.push(this.#fence.block);
+    settled.push(this.#fence.block);
     this.#fence = null;
     this.#tail = rest;
-    return this.#reparse();
+    return this.#reparse(settled);
   }
 
-  #reparse() {
-    let tail = this.#parse(this.#tail, { ...this.#references });
+  #reparse(settled) {
+    let tail = this.#parse(this.#tail, this.#known());
     const boundary = lastBoundary(tail, this.#tail);
     if (boundary !== null) {
-      this.#settled.push(...this.#parse(this.#tail.slice(0, boundary), this.#references));
+      settled.push(...this.#parse(this.#tail.slice(0, boundary), this.#references));
       this.#tail = this.#tail.slice(boundary);
-      tail = this.#parse(this.#tail, { ...this.#references });
+      tail = this.#parse(this.#tail, this.#known());
     }
-    const alone = tail.length === 1 ? tail[0] : {};
-    const isText = alone.html !== undefined && alone.pieces === undefined;
+    const [alone] = tail.length === 1 ? tail : [{}];
     this.#fence = alone.code === undefined ? null : OpenFence.of(this.#tail, alone);
-    this.#long = isText ? LongBlock.of(this.#tail, (text) => this.#tokens(text)) : null;
-    return this.#long === null ? tail : [this.#long.block];
+    this.#open = this.#opened(alone);
+    return this.#open === null ? tail : [this.#open.block];
+  }
+
+  /** What takes more of the block that the tail is, without parsing all of it; null if nothing does. */
+  #opened(block) {
+    if (block.html === undefined) return null;
+    const parse = (text, keep) => this.#tokens(text, keep ? this.#references : this.#known());
+    const Kind = block.pieces === undefined ? LongBlock : OpenRows;
+    return Kind.of(this.#tail, block, parse);
+  }
+
+  /** The links known so far; what is defined on top of them is forgotten again. */
+  #known() {
+    return Object.create(this.#references);
   }
 
   /** The tokens of each block of a source, and what renders some of them. */
-  #tokens(source, references = { ...this.#references }) {
+  #tokens(source, references) {
     const env = { references };
     const render = (some) => this.#md.renderer.render(some, this.#md.options, env);
     return { groups: groups(this.#md.parse(source, env)), render };
@@ -113,24 +131,11 @@ export class BlockStream {
         const language = first.info.trim().split(/\s+/)[0];
         return { line, end, code: first.content, language, closed: isClosed(first.content, end - line) };
       }
-      return { line, end, ...(framed(tokens, render) ?? { html: render(tokens) }) };
+      const rows = rowsOf(tokens, render);
+      const html = rows === null ? render(tokens) : `${rows.frame[0]}${rows.pieces.join("")}${rows.frame[1]}`;
+      return { line, end, ...rows, html };
     });
   }
-}
-
-/** A list or a table in its pieces; null for other tokens, and for a table without rows. */
-function framed(tokens, render) {
-  const body = tokens.findIndex(({ type }) => type === BODIES[tokens[0].type]);
-  if (body < 0) return null;
-  const { level } = tokens[body];
-  const starts = [];
-  let end = body + 1;
-  for (; tokens[end].level > level; end += 1) {
-    if (tokens[end].level === level + 1 && tokens[end].nesting === 1) starts.push(end);
-  }
-  const pieces = starts.map((at, number) => render(tokens.slice(at, starts[number + 1] ?? end)));
-  const frame = [render(tokens.slice(0, body + 1)), render(tokens.slice(end))];
-  return { html: `${frame[0]}${pieces.join("")}${frame[1]}`, frame, pieces };
 }
 
 /** A fence with `lines` lines, its own two among them, if it has both. */
@@ -149,6 +154,7 @@ function normalise(text, afterReturn) {
 function same(one, other) {
   return (
     one !== undefined &&
+    (one.html ?? one.code) !== undefined &&
     one.html === other.html &&
     one.growing === other.growing &&
     one.code === other.code &&
@@ -170,9 +176,9 @@ function groups(tokens) {
 }
 
 /**
- * Where the last block begins that no later text can join to the one before it: its first line is
- * complete, and either a blank line stands before it or its second line is complete too ("a|b" and
- * "-|-" make a table only together). Null if there is none.
+ * Where the last block begins that no later text can join to the one before it. After a blank line
+ * that takes no more than a line that begins no item and no code, or is complete; else its second line
+ * is complete too ("a|b" and "-|-" make a table only together). Null if there is none.
  */
 function lastBoundary(blocks, source) {
   const starts = [0];
@@ -181,7 +187,8 @@ function lastBoundary(blocks, source) {
   const lineAt = (number) => source.slice(starts[number], starts[number + 1]);
   for (const { line, end } of blocks.slice(1).reverse()) {
     const blankBefore = lineAt(line - 1).trim() === "";
-    if (line >= complete || (!blankBefore && line + 1 >= complete)) continue;
+    const certain = blankBefore && !MAY_GO_ON.test(lineAt(line)) ? line - 1 : blankBefore ? line : line + 1;
+    if (certain >= complete) continue;
     // A formula is one only once its last line is whole.
     if (!blankBefore && MATHS_OPENER.test(lineAt(line)) && end > complete) continue;
     if (!mayBeMaths(lineAt, line)) return starts[line];

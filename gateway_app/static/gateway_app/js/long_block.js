@@ -24,7 +24,7 @@ export class LongBlock {
    * The one block that `source` is, if it is such a one; else null. `parse` gives, for a source, the
    * tokens of each block and what renders some of them.
    */
-  static of(source, parse) {
+  static of(source, _, parse) {
     if (source.length <= LONG) return null;
     const block = new LongBlock(parse);
     return block.append(source) !== null && block.#pieces.length > 0 ? block : null;
