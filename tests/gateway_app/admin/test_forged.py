@@ -1,14 +1,20 @@
 """What nobody's page sends, sent by hand: the admin refuses it, and never breaks off."""
 
+from collections.abc import Iterator
+from importlib import reload
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib import admin
 from django.test import Client
-from django.urls import reverse
+from django.urls import clear_url_caches, reverse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gateway_app.admin.tokens import ApiTokenAdmin
+from gateway_app.models import ApiToken
+from hermes_site import urls
 from tests.factories import (
     ApiTokenFactory,
     MessageFactory,
@@ -87,7 +93,79 @@ def test_it_refuses_a_forged_choice(
     assert answer.status_code < 500, (action, chosen, more)
 
 
-def test_it_says_that_a_value_cannot_be_used(root: Client) -> None:
-    page = root.get("/admin/auth/user/", {"id__range": "1"}, follow=True)
-    assert page.redirect_chain == [("/admin/auth/user/", 302)]
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label_lower)
+@forged
+@given(data=st.data())
+def test_it_refuses_a_forged_form(root: Client, model: Any, data: st.DataObject) -> None:
+    sent = data.draw(st.dictionaries(st.sampled_from(fields(model) + NAMES), values, max_size=3))
+    path = f"admin:{model._meta.app_label}_{model._meta.model_name}_add"
+    for send in (root.get, root.post):
+        assert send(reverse(path), sent).status_code < 500, (send, sent)
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "form"),
+    [
+        ("auth/user/", {"id__range": "1"}, None),
+        ("auth/group/", {"name__range": "abc"}, None),
+        ("gateway_app/turn/", {"reason__range": "abc"}, None),
+        ("sessions_app/session/", {"key__range": "abc"}, None),
+        ("gateway_app/agent/", {"created_at__year": "0"}, None),
+        ("gateway_app/apitoken/", {"created_at__year": "9" * 30}, None),
+        ("auth/user/", {}, {"action": "delete_selected", "_selected_action": "x"}),
+        ("auth/user/", {}, {"action": "delete_selected", "_selected_action": str(uuid4())}),
+        ("gateway_app/apitoken/", {}, {"action": "revoke", "_selected_action": "9" * 30}),
+        ("sessions_app/session/", {}, {"action": "delete_selected", "_selected_action": "1"}),
+        ("gateway_app/apitoken/add/", {}, {"user": "x", "name": "laptop"}),
+    ],
+)
+def test_it_says_that_a_value_cannot_be_used(
+    root: Client, path: str, query: dict[str, str], form: dict[str, str] | None
+) -> None:
+    send = root.get if form is None else root.post
+    page: Any = send(f"/admin/{path}", form or query, follow=True)
+    assert page.redirect_chain == [(f"/admin/{path}", 302)]
     assert "cannot be used here" in page.text
+
+
+@pytest.fixture
+def faulty() -> Iterator[None]:
+    """The list of tokens has a column and an action that break off, as a fault of ours would."""
+
+    class Faulty(ApiTokenAdmin):
+        actions = ("break_off",)
+        list_display = ("broken",)
+
+        @admin.action(description="Break off")
+        def break_off(self, request: Any, queryset: Any) -> None:
+            queryset.filter(pk__in=["x"]).count()
+
+        @admin.display
+        def broken(self, token: ApiToken) -> int:
+            return int(token.name)
+
+    admin.site.unregister(ApiToken)
+    admin.site.register(ApiToken, Faulty)
+    clear_url_caches()
+    reload(urls)
+    yield
+    admin.site.unregister(ApiToken)
+    admin.site.register(ApiToken, ApiTokenAdmin)
+    clear_url_caches()
+    reload(urls)
+
+
+@pytest.mark.parametrize("form", [None, {"action": "break_off"}])
+def test_it_hides_no_fault_of_ours(
+    root: Client, faulty: None, caplog: pytest.LogCaptureFixture, form: dict[str, str] | None
+) -> None:
+    path = "/admin/gateway_app/apitoken/"
+    if form is None:
+        answer = root.get(path, {"q": ""})
+    else:
+        answer = root.post(path, {**form, "_selected_action": ApiToken.objects.get().pk})
+    assert answer.status_code == 500
+    [told] = [
+        record for record in caplog.records if record.exc_info and record.levelname == "ERROR"
+    ]
+    assert "ValueError" in str(told.exc_info)
