@@ -153,11 +153,9 @@ class AgentCache:
     def evict(self, session_id: UUID) -> bool:
         """Drops one agent, unless it runs."""
         with self._lock:
-            if session_id not in self._agents or session_id in self._pins:
-                return False
-            del self._agents[session_id]
-            self.evictions += 1
-        return True
+            dropped = None if session_id in self._pins else self._agents.pop(session_id, None)
+            self.evictions += dropped is not None
+        return dropped is not None  # it is freed here, off the lock
 
     def sweep(self) -> int:
         """Drops what is idle or over the bounds, least recently used first; how many."""
