@@ -63,7 +63,8 @@ class ToolCalls:
     async def _result(self, tool: Tool, arguments: str, context: ToolContext) -> str:
         call = tool.prepare(clean(arguments), context)
         run = self._threads.run if tool.blocking else self._threads.run_coroutine
-        content = await self._within(_contained(run(call)), tool.timeout_s or self._timeout_s)
+        work = _contained(run(call, context.session_id))
+        content = await self._within(work, tool.timeout_s or self._timeout_s)
         if len(content) > self._characters:
             raise ToolError(
                 f"It ran, but its result has {len(content):,} characters, and at most"

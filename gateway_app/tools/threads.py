@@ -4,9 +4,12 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import ExitStack
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
+from uuid import UUID
+from weakref import WeakValueDictionary
 
 from asgiref.sync import ThreadSensitiveContext
 from django.db import connections
@@ -16,7 +19,7 @@ R = TypeVar("R")
 
 
 class ToolThreads:
-    """At most `limit` calls at once, each in a thread of its own.
+    """At most `limit` calls at once, each in a thread of its own; half of them of one session.
 
     A thread cannot be killed: a call that was given up keeps its place until it ends by itself.
     """
@@ -24,19 +27,34 @@ class ToolThreads:
     def __init__(self, limit: int) -> None:
         self._free = asyncio.Semaphore(limit)
         self._own = threading.Semaphore(limit)
+        self._share = max(1, limit // 2)
+        self._shares: WeakValueDictionary[UUID, asyncio.Semaphore] = WeakValueDictionary()
+        self._own_shares: WeakValueDictionary[UUID, threading.Semaphore] = WeakValueDictionary()
 
-    async def run_coroutine(self, call: Callable[[], Any]) -> Any:
+    async def run_coroutine(self, call: Callable[[], Any], session_id: UUID) -> Any:
         """What the coroutine function gives; at most `limit` of them use Django's ORM at once."""
-        return await OwnThread(self._own).run(call)
+        share = self._own_shares.setdefault(session_id, threading.Semaphore(self._share))
+        return await OwnThread(share, self._own).run(call)
 
-    async def run(self, call: Callable[[], Any]) -> Any:
+    async def run(self, call: Callable[[], Any], session_id: UUID) -> Any:
         """What the call returned or raised. Cancelled, it is left alone, and told to nobody."""
-        await self._free.acquire()
+        share = self._shares.setdefault(session_id, asyncio.Semaphore(self._share))
+        await share.acquire()
+        try:
+            await self._free.acquire()
+        except BaseException:
+            share.release()
+            raise
+
+        def leave() -> None:
+            self._free.release()
+            share.release()
+
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
 
         def deliver(result: Any, error: BaseException | None) -> None:
-            self._free.release()
+            leave()
             if not ended.done():
                 ended.set_result((result, error))
 
@@ -54,7 +72,7 @@ class ToolThreads:
         try:
             threading.Thread(target=work, name="hermes-tool", daemon=True).start()
         except RuntimeError:
-            self._free.release()
+            leave()
             raise
         result, error = await ended
         if error is not None:
@@ -69,7 +87,7 @@ class OwnThread(Executor):
     keeps its connection: with a transaction that a tool left open, or broken.
     """
 
-    def __init__(self, places: threading.Semaphore) -> None:
+    def __init__(self, *places: threading.Semaphore) -> None:
         self._places = places
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._begun = False
@@ -91,7 +109,9 @@ class OwnThread(Executor):
         return future
 
     def _work(self) -> None:
-        with self._places:
+        with ExitStack() as held:
+            for place in self._places:
+                held.enter_context(place)
             try:
                 while (call := self._calls.get()) is not None:
                     call()

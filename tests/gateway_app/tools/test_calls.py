@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,8 +27,13 @@ def tool_calls(**limits: Any) -> ToolCalls:
     return ToolCalls(GatewayConfig(**limits))
 
 
-async def call(calls: ToolCalls, function: Callable[..., Any], timeout_s: float = 60) -> Outcome:
-    return await calls.call(function_tool(function, timeout_s=timeout_s), "{}", CONTEXT)
+async def call(
+    calls: ToolCalls,
+    function: Callable[..., Any],
+    timeout_s: float = 60,
+    context: ToolContext = CONTEXT,
+) -> Outcome:
+    return await calls.call(function_tool(function, timeout_s=timeout_s), "{}", context)
 
 
 async def test_it_gives_a_place_back_only_when_the_function_has_ended() -> None:
@@ -188,6 +194,41 @@ async def test_it_lets_so_many_coroutines_at_the_database_as_functions() -> None
     assert crowded.content.startswith("It did not answer within 0.05 s")
     assert (await hanging).content == "late"
     assert (await call(calls, hurry)).content == "there"
+
+
+@pytest.mark.parametrize("way", ["function", "coroutine"])
+async def test_it_leaves_half_of_the_places_to_other_conversations(way: str) -> None:
+    """Case C8: those of a call that was given up stay taken."""
+    gate, calls, other = Gate(), tool_calls(tool_threads=2), replace(CONTEXT, session_id=new_id())
+    begun = [Gate(), Gate()]
+
+    def hang_at(number: int) -> Callable[[], Any]:
+        if way == "coroutine":
+            return hanging_tool(begun[number], gate)
+
+        def hang() -> str:
+            """Hang."""
+            begun[number].release()
+            gate.wait_sync(60)
+            return "late"
+
+        return hang
+
+    def rush() -> str:
+        """Rush."""
+        return "there"
+
+    first = asyncio.create_task(call(calls, hang_at(0), 0.2))
+    await begun[0].wait(60)
+    second = asyncio.create_task(call(calls, hang_at(1)))
+    try:
+        assert (await first).error
+        quick = rush if way == "function" else hurry
+        assert (await call(calls, quick, context=other)).content == "there"
+        assert not begun[1].released
+    finally:
+        gate.release()
+    assert (await second).content == "late"
 
 
 def test_the_pool_has_room_for_all_of_them_beside_pages_and_turns() -> None:
