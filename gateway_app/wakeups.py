@@ -136,16 +136,25 @@ class WakeUps:
                 logger.warning("A wake-up could not be sent")
 
     def _messages(self) -> list[dict[str, Any]]:
-        """Everything that waits to be told."""
-        seqs, self._seqs = list(self._seqs.items()), {}
-        listed, self._listed = list(self._listed), set()
-        urgent = {"stops": self._stops, "work": self._work, "revoked": sorted(self._revoked)}
-        self._stops, self._work, self._revoked = [], False, set()
-        news: list[dict[str, Any]] = [urgent] if any(urgent.values()) else []
-        for start in range(0, max(len(seqs), len(listed)), _PER_MESSAGE):
-            end = start + _PER_MESSAGE
-            news.append({"seqs": dict(seqs[start:end]), "listed": listed[start:end]})
-        return [{"type": "hermes.wakeup", "from": self._sender, **one} for one in news]
+        """Everything that waits to be told, what is urgent first, in small pieces."""
+        waiting: dict[str, Iterable[Any]] = {
+            "work": [True] if self._work else [],
+            "stops": self._stops,
+            "revoked": sorted(self._revoked),
+            "listed": self._listed,
+            "seqs": self._seqs.items(),
+        }
+        told = [(kind, one) for kind, all_of_it in waiting.items() for one in all_of_it]
+        self._work, self._stops, self._revoked = False, [], set()
+        self._listed, self._seqs = set(), {}
+        messages = []
+        for start in range(0, len(told), _PER_MESSAGE):
+            news: dict[str, Any] = {}
+            for kind, one in told[start : start + _PER_MESSAGE]:
+                news.setdefault(kind, []).append(one)
+            seqs = {"seqs": dict(news["seqs"])} if "seqs" in news else {}
+            messages.append({"type": "hermes.wakeup", "from": self._sender, **news, **seqs})
+        return messages
 
     async def _receive_forever(self) -> None:
         while True:
