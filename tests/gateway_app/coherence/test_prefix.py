@@ -1,16 +1,18 @@
 """The frozen part of a request: the same bytes for life, and one deliberate change when asked."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models import DateTimeField, F
 
 from gateway_app.host import GatewayHost
-from gateway_app.models import Agent
+from gateway_app.models import Agent, Turn
 from gateway_app.services.agents import create_agent, save_agent_version
 from gateway_app.services.sessions import change_session, create_web_session
 from sessions_app.fields import dump_json
-from sessions_app.models import Message
+from sessions_app.models import Message, Session
 from sessions_app.services import append_messages
 from sessions_app.transcript import NewMessage
 from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
@@ -111,6 +113,63 @@ async def test_it_keeps_the_prefix_over_a_restart(
     assert grows_only(model)
 
 
+def days_pass() -> None:
+    """Every time that is stored is a year and a day older."""
+    for kind in (Session, Message, Turn):
+        for field in kind._meta.get_fields():
+            if isinstance(field, DateTimeField):
+                older = F(field.name) - timedelta(days=366)
+                kind._default_manager.update(**{field.name: older})
+
+
+async def test_it_keeps_the_prefix_over_a_long_pause(
+    restarted: GatewayHost, model: FakeModelServer, conversation: SocketConversation, owner: User
+) -> None:
+    """Cases 35 and 77: warm or loaded, the bytes tell nobody which day it is."""
+    model.script(Script(status=500))
+    await conversation.say("hello")
+    await in_database(days_pass)
+    warm = await conversation.say("a year later")
+    await in_database(days_pass)
+    await restarted.start(checkpoint=False)
+    try:
+        loaded = await say_through(restarted, conversation.session_id, owner, "and another one")
+    finally:
+        await restarted.aclose()
+    assert (warm.verdict, loaded.verdict) == ("reuse", "reload")
+    assert grows_only(model)
+    sent = messages(model, 1)
+    assert [role for role, _ in sent[1:]] == ["user", "assistant", "user"]
+    assert sent[2][1].startswith("[Notice: ")
+
+
+async def test_it_keeps_a_chosen_model_over_a_restart_and_for_that_session_alone(
+    restarted: GatewayHost, model: FakeModelServer, conversation: SocketConversation, owner: User
+) -> None:
+    """Case 96: from the next message on, also for what waits already."""
+    gate = Gate()
+    model.script(Script(tokens=["one ", "two"], gates={1: gate}))
+    first = await conversation.send("hello")
+    await model.request(0)
+    waiting = await conversation.send("this one waits")
+    await in_database(
+        change_session, user_id=owner.pk, session_id=conversation.session_id, model="openai:fake-2"
+    )
+    gate.release()
+    await conversation.finished(first)
+    await conversation.finished(waiting)
+    later, _ = await in_database(create_web_session, user_id=owner.pk, create_id=None)
+    await restarted.start(checkpoint=False)
+    try:
+        turn = await say_through(restarted, conversation.session_id, owner, "after the restart")
+        await say_through(restarted, later.pk, owner, "hello")
+    finally:
+        await restarted.aclose()
+    asked = [request.json["model"] for request in model.requests]
+    assert asked == ["fake-1", "fake-2", "fake-2", "fake-1"]
+    assert turn.verdict == "reload"
+
+
 async def test_it_replays_what_was_sent_for_a_message(
     restarted: GatewayHost, model: FakeModelServer, conversation: SocketConversation, owner: User
 ) -> None:
@@ -183,9 +242,9 @@ async def test_it_does_not_mix_prompts_when_the_first_turn_is_reconfigured(
 async def test_it_never_shares_a_prefix_between_two_keys(
     gateway: GatewayHost, model: FakeModelServer, conversation: SocketConversation, owner: User
 ) -> None:
-    """Case 43: the new credential is used, and the change is called by its name."""
+    """Case 43: the new credential, which begins like the old one, is used, and named."""
     await conversation.say("hello")
-    rotated = GatewayHost(replace(gateway.config, openai_api_key="sk-rotated"))
+    rotated = GatewayHost(replace(gateway.config, openai_api_key="sk-test-2"))
     await rotated.start(checkpoint=False)
     try:
         with elsewhere():
@@ -199,6 +258,6 @@ async def test_it_never_shares_a_prefix_between_two_keys(
         ("rebuild", "reconfigured"), ("catch_up", ""),
     ]  # fmt: skip
     keys = [request.headers["authorization"] for request in model.requests]
-    assert keys == ["Bearer sk-test", "Bearer sk-rotated", "Bearer sk-rotated"]
+    assert keys == ["Bearer sk-test", "Bearer sk-test-2", "Bearer sk-test-2"]
     turn = await conversation.say("with the old key once more")
     assert (turn.verdict, turn.reason) == ("rebuild", "reconfigured")
