@@ -14,9 +14,10 @@ from gateway_app.services.recovery import release_runs
 from sessions_app.models import Message
 from tests.factories import SessionFactory, TurnFactory
 from tests.fake_model_server import FakeModelServer, Gate, Script
-from tests.gateway_app.busy.held import inbound, states_of
+from tests.gateway_app.busy.held import inbound, said, states_of
 from tests.gateway_app.coherence.elsewhere import in_database, messages, texts_of
 from tests.gateway_app.heart import beat
+from tests.session_log import verified
 from tests.socket_client import SocketClient
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -106,6 +107,52 @@ async def test_it_goes_on_with_what_was_interrupted_within_an_hour_and_not_later
         history = await client.ok("session.history", sessionId=sent["sessionId"])
     rows = [f"{'(' * (row['state'] != 'active')}{row['kind']}" for row in history["messages"]]
     assert rows == kinds
+
+
+async def test_it_finishes_an_answer_that_everybody_left(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    """Case G103: nobody stopped it, and whoever comes back reads all of it."""
+    gate = Gate()
+    model.script(Script(tokens=["one ", "two"], gates={1: gate}))
+    async with SocketClient(owner) as client:
+        sent = await client.say("hello")
+        await client.until(lambda: client.text(sent["turnId"]))
+        last = client.events()[-1]["seq"]
+    gate.release()
+    assert await gateway.runner.wait_idle(10)
+    assert await in_database(states_of, sent["sessionId"]) == ["completed"]
+    async with SocketClient(owner) as again:
+        replay = {"sessionId": sent["sessionId"], "after": last}
+        assert (await again.ok("session.subscribe", **replay))["mode"] == "replay"
+        assert (await again.finished(sent["turnId"]))["outcome"]["type"] == "success"
+    assert client.text(sent["turnId"]) + again.text(sent["turnId"]) == "one two"
+
+
+async def test_it_tells_two_answers_on_one_socket_apart(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    """Case A6: both are written at once, a word here and a word there."""
+    words = {name: [f"{name}{number} " for number in range(6)] for name in ("left", "right")}
+    gates = {name: [Gate() for _ in range(6)] for name in words}
+    model.default = lambda body: Script(
+        tokens=words[name := body["messages"][-1]["content"]], gates=dict(enumerate(gates[name]))
+    )
+    async with SocketClient(owner) as client:
+        sent = {name: await client.say(name) for name in words}
+        for number in range(6):
+            for name, one in sent.items():
+                gates[name][number].release()
+                told = "".join(words[name][: number + 1])
+                await client.until(lambda one=one, told=told: client.text(one["turnId"]) == told)
+        for one in sent.values():
+            await client.finished(one["turnId"])
+            frames = client.events(one["sessionId"])
+            assert {frame.get("turnId", one["turnId"]) for frame in frames} == {one["turnId"]}
+            await verified(client, one["sessionId"])
+    for name, one in sent.items():
+        rows = await in_database(said, one["sessionId"])
+        assert rows == [("user", name), ("assistant", "".join(words[name]))]
 
 
 async def test_it_answers_in_a_session_that_nobody_watches(

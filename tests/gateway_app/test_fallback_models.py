@@ -211,6 +211,7 @@ async def test_a_fallback_answers_the_rest_of_its_turn(
 async def test_it_tries_the_own_model_again_in_the_next_turn(
     gateway: GatewayHost, model: FakeModelServer, spare: FakeModelServer, owner: User
 ) -> None:
+    """Case G98: and in a new conversation."""
     model.script(Script(status=503), Script(tokens=["Back"]))
     async with SocketClient(owner) as client:
         first = await client.say("one")
@@ -218,5 +219,8 @@ async def test_it_tries_the_own_model_again_in_the_next_turn(
         second = await client.say("two", first["sessionId"])
         facts = (await client.finished(second["turnId"]))["metadata"]["hermes"]
         assert client.text(second["turnId"]) == "Back"
-    assert facts["model"] == "openai:fake-1"
-    assert "fallbackFrom" not in facts
+        elsewhere = await client.say("another conversation")
+        others = (await client.finished(elsewhere["turnId"]))["metadata"]["hermes"]
+    for found in (facts, others):
+        assert found["model"] == "openai:fake-1"
+        assert "fallbackFrom" not in found

@@ -73,6 +73,8 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("session.delete", {}),
     ("session.restore", {}),
     ("message.send", {"content": "Hi", "clientMessageId": "m"}),
+    ("message.send", {"content": "Hi", "clientMessageId": "m", "whenBusy": "interrupt"}),
+    ("message.send", {"content": "Hi", "clientMessageId": "m", "whenBusy": "steer"}),
     ("message.edit", {"messageId": "message", "content": "Hi", "clientMessageId": "m"}),
     ("turn.retry", {"turnId": "finished", "clientMessageId": "m"}),
     ("branch.select", {"messageId": "message"}),

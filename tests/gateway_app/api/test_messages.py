@@ -76,6 +76,29 @@ async def test_it_takes_the_same_message_once_by_both_doors(
     assert await Message.objects.filter(kind="user").acount() == 1
 
 
+async def test_it_counts_all_of_a_conversation_whatever_became_of_its_agent(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    """Case F90: loaded anew, then rebuilt; what was used is that of all three turns."""
+    model.default = Script(tokens=["one ", "two"])
+    client = HttpClient(owner)
+    session_id = await new_session(client)
+    for number in range(3):
+        await client.ok(
+            "POST", f"/sessions/{session_id}/messages", {"clientMessageId": f"{number}",
+                                                         "content": "Hello"},
+        )  # fmt: skip
+        assert await gateway.runner.wait_idle(10)
+        gateway.cache.evict_idle()
+        if number == 1:
+            await client.ok("PATCH", f"/sessions/{session_id}", {"model": "openai:fake-2"})
+    turns = (await client.ok("GET", f"/sessions/{session_id}/turns"))["turns"]
+    total = (await client.ok("GET", "/usage"))["total"]
+    assert (total["turns"], total["outputTokens"]) == (3, 6)
+    assert total["inputTokens"] == sum(turn["usage"]["inputTokens"] for turn in turns)
+    assert len({turn["usage"]["inputTokens"] for turn in turns}) == 3
+
+
 async def test_it_tells_another_body_from_a_repeat(gateway: GatewayHost, owner: User) -> None:
     client = HttpClient(owner)
     path = f"/sessions/{await new_session(client)}/messages"
