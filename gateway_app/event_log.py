@@ -20,6 +20,7 @@ from gateway_app.database_threads import DatabaseLanes
 from gateway_app.event_store import LoggedEvents, RunBatch, find_landed, flush_runs
 from gateway_app.services.starting import RunLease
 from gateway_app.storage import StorageState
+from gateway_app.tasks import end_tasks
 from sessions_app import database as db
 
 logger = logging.getLogger(__name__)
@@ -128,8 +129,7 @@ class EventLog:
     async def aclose(self) -> None:
         """Flushes what waits, then ends."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end_tasks([self._task])
         if self._dirty:
             await self._flush()
 

@@ -29,6 +29,7 @@ from gateway_app.shared_limits import SharedLimits
 from gateway_app.socket_watch import SocketWatch
 from gateway_app.storage import StorageState
 from gateway_app.subscriptions import Hub
+from gateway_app.tasks import end_tasks
 from gateway_app.turns.heartbeat import Heartbeat, new_lease_owner
 from gateway_app.turns.presence import PresenceBeat
 from gateway_app.turns.runner import TurnRunner
@@ -164,7 +165,10 @@ class GatewayHost:
         if not await self.runner.wait_idle(grace):
             left = list(self.runner.live)
             await self.runner.aclose()
-            await self.lanes.write(release_runs, turn_ids=left, lease_owner=self.lease_owner)
+            try:
+                await self.lanes.write(release_runs, turn_ids=left, lease_owner=self.lease_owner)
+            except DatabaseError:
+                logger.warning("Runs could not be released; others take them when their lease ends")
             self.wakeups.tell_work()
         for connection in self.connections:
             await connection.close(RESTART)
@@ -175,9 +179,7 @@ class GatewayHost:
         forget_watch(self)
         forget_gateway(self)
         await self.runner.aclose()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
         await self._watch.aclose()
         await self.log.aclose()
         await self.wakeups.aclose()

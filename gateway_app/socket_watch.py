@@ -18,6 +18,7 @@ from gateway_app.close_codes import LAGGING, POLICY, REVOKED
 from gateway_app.config import GatewayConfig
 from gateway_app.database_threads import DatabaseLanes
 from gateway_app.open_sockets import OpenSocket, OpenSockets
+from gateway_app.tasks import end_tasks
 
 logger: Final = logging.getLogger(__name__)
 
@@ -67,9 +68,7 @@ class SocketWatch:
 
     async def aclose(self) -> None:
         """Nobody is told anything any more."""
-        for task in self._leaving:
-            task.cancel()
-        await asyncio.gather(*self._leaving, return_exceptions=True)
+        await end_tasks(self._leaving)
 
     def _look(self, one: OpenSocket, now: float) -> None:
         config, stalled = self._config, one.outbox.stalled_since

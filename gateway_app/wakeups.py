@@ -17,6 +17,7 @@ from channels.layers import InMemoryChannelLayer, get_channel_layer
 from redis.exceptions import RedisError
 
 from gateway_app.event_store import LoggedEvents
+from gateway_app.tasks import end_tasks
 
 logger: Final = logging.getLogger(__name__)
 
@@ -70,25 +71,30 @@ class WakeUps:
         self._stops: list[tuple[str, int]] = []
         self._revoked: set[int] = set()
         self._work = False
+        self._closing = False
         self._wanted = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         if self._layer is not None:
             self._tasks = [
-                asyncio.create_task(self._send_forever(), name="hermes-wake-ups-out"),
+                asyncio.create_task(self._send_until_closed(), name="hermes-wake-ups-out"),
                 asyncio.create_task(self._receive_forever(), name="hermes-wake-ups-in"),
             ]
 
     async def aclose(self) -> None:
         """What was told last is sent; then nothing is sent or heard any more."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._closing = True
+        self._wanted.set()
         if self._tasks:
-            await self._send()
+            await asyncio.wait(self._tasks[:1], timeout=_PATIENCE_S)
+        await end_tasks(self._tasks)
         if self._layer is not None and hasattr(self._layer, "flush"):
-            await self._layer.flush()
+            try:
+                async with asyncio.timeout(_PATIENCE_S):
+                    await self._layer.flush()
+            except (OSError, RedisError):
+                logger.warning("The channel layer did not let go")
 
     def tell_events(self, batches: Iterable[LoggedEvents]) -> None:
         """Other processes will hear of these events."""
@@ -121,19 +127,23 @@ class WakeUps:
             self._revoked.add(user_id)
             self._wanted.set()
 
-    async def _send_forever(self) -> None:
-        while True:
+    async def _send_until_closed(self) -> None:
+        last = False
+        while not last:
             await self._wanted.wait()
             self._wanted.clear()
+            last = self._closing
             await self._send()
 
     async def _send(self) -> None:
+        """All that waits to be told; whoever does not take one message takes no further ones."""
         for message in self._messages():
             try:
                 async with asyncio.timeout(_PATIENCE_S):
                     await self._layer.group_send(_GROUP, message)
             except (OSError, RedisError):
                 logger.warning("A wake-up could not be sent")
+                return
 
     def _messages(self) -> list[dict[str, Any]]:
         """Everything that waits to be told, what is urgent first, in small pieces."""

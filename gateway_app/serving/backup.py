@@ -27,10 +27,11 @@ def back_up(database: Path, folder: Path) -> Path:
     try:
         with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(draft)) as copy:
             source.backup(copy)
+        draft.replace(path)
     except sqlite3.Error as exc:
-        draft.unlink()
         raise BackupFailed(f"No backup could be written to {folder}: {exc}.") from exc
-    draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
     for old in sorted(folder.glob(f"{database.stem}-*.sqlite3"))[:-KEPT]:
         old.unlink()
     return path

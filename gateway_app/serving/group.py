@@ -5,7 +5,6 @@ and ends when its stdin does: with its owner, however that ends.
 """
 
 import logging
-import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway_app import group_metrics
+from gateway_app.serving.leaving import deafen, listen
 from gateway_app.serving.port import PortTaken, reserve
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
@@ -54,6 +54,7 @@ class WorkerGroup:
         self._ready: set[int] = set()
         self._failure: str | None = None
         self._announced = False
+        self._told = False
 
     def run(self, announce: Callable[[int], None], say: Callable[[str], None]) -> str | None:
         """Returns after the drain; why it never served, in one sentence, or None."""
@@ -65,8 +66,7 @@ class WorkerGroup:
         with reserved, folder as metrics:
             self._metrics = Path(metrics)
             self._port = reserved.getsockname()[1]
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: self._stopping.set())
+            listen(self._hear)
             keepers = [
                 threading.Thread(target=self._keep_one, args=(place,), name=f"worker-{place}")
                 for place in range(self._count)
@@ -75,16 +75,23 @@ class WorkerGroup:
                 keeper.start()
             self._serve(announce, say)
             self._end(keepers)
+            deafen()
         return self._failure
 
     def _serve(self, announce: Callable[[int], None], say: Callable[[str], None]) -> None:
-        """Waits in short turns: a signal's handler runs between them, on this very thread."""
+        """Waits in short turns: what a signal left is seen between them."""
         while not self._stopping.wait(0.2):
-            if not self._announced and len(self._ready) == self._count:
+            if self._told:
+                self._stopping.set()
+            elif not self._announced and len(self._ready) == self._count:
                 self._announced = True
                 announce(self._port)
         if self._failure is None:
             say(f"Stopping: running answers get up to {self._drain_s:g} s.")
+
+    def _hear(self) -> None:
+        """No more: a signal may come while this very thread has the lock of an Event."""
+        self._told = True
 
     def _end(self, keepers: Sequence[threading.Thread]) -> None:
         """Every worker drained, or was killed when it took too long."""

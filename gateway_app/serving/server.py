@@ -4,7 +4,6 @@ from daphne.server import Server as Daphne  # isort: skip  (first: it installs t
 
 import asyncio
 import logging
-import signal
 import socket
 from collections.abc import Callable
 from typing import Any, Final
@@ -17,9 +16,10 @@ from twisted.internet import defer, reactor
 from gateway_app.config import GatewayConfig
 from gateway_app.host import host
 from gateway_app.serving.http_request import take_requests
-from gateway_app.serving.leaving import close_and_leave
+from gateway_app.serving.leaving import close_and_leave, limit_drain, listen
 from gateway_app.serving.loaded import keep_what_is_loaded
 from gateway_app.serving.port import PortTaken
+from gateway_app.tasks import end_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -116,6 +116,7 @@ class Server(Daphne):
         self.ports: list[Any] = []
         self.failure: str | None = None
         self.stopping = False
+        self.starting: asyncio.Future[None] | None = None
         self.loop: asyncio.AbstractEventLoop = reactor._asyncioEventloop
 
     def _prepare(self) -> None:
@@ -128,10 +129,11 @@ class Server(Daphne):
             )
             self.listener.close()  # the reactor has one of its own
             self.listen_success(adopted)
-        loop = asyncio.get_event_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
-        reactor.callWhenRunning(lambda: asyncio.ensure_future(self._start()))
+        listen(self.stop_soon)
+        reactor.callWhenRunning(self._begin)
+
+    def _begin(self) -> None:
+        self.starting = asyncio.ensure_future(self._start())
 
     async def _start(self) -> None:
         try:
@@ -141,7 +143,8 @@ class Server(Daphne):
             self.fail(f"The gateway did not start: {exc}")
             return
         keep_what_is_loaded()
-        self.announce(self.ports[0].getHost().port)
+        if not self.stopping:
+            self.announce(self.ports[0].getHost().port)
 
     def fail(self, sentence: str) -> None:
         self.failure = sentence
@@ -170,7 +173,7 @@ class Server(Daphne):
             super().stop()
 
     def stop_soon(self) -> None:
-        """`stop`, from another thread."""
+        """`stop`, from another thread or a signal."""
         self.loop.call_soon_threadsafe(self.stop)
 
     def kill_all_applications(self) -> defer.Deferred[None]:
@@ -179,16 +182,21 @@ class Server(Daphne):
 
     async def _drain(self) -> None:
         """Turns had their time, sockets were told and closed, the gateway is shut down."""
+        code = 0 if self.failure is None else 1
+        limit_drain(self.config.drain_s, code)
         try:
             if self.failure is None:
                 self.say(f"Stopping: running answers get up to {self.config.drain_s:g} s.")
+            if self.starting is not None:  # what is half there cannot be drained
+                await asyncio.wait([self.starting])
+            if self.failure is None:
                 await host().drain(self.config.drain_s)
             await self._stop_listening()
             await host().drain(0)  # whoever came while the others went
             await asyncio.sleep(LEAVING_S)
             await self._cancel_applications()
         finally:
-            await close_and_leave(host(), 0 if self.failure is None else 1)
+            await close_and_leave(host(), code)
 
     async def _stop_listening(self) -> None:
         closed = [defer.maybeDeferred(port.stopListening) for port in self.ports]
@@ -202,6 +210,4 @@ class Server(Daphne):
             for details in self.connections.values()
             if "application_instance" in details
         ]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(tasks)

@@ -17,7 +17,7 @@ from gateway_app.config import GatewayConfig
 from gateway_app.event_store import flush_runs
 from gateway_app.host import GatewayHost
 from gateway_app.models import Turn
-from gateway_app.services.recovery import recover_turn
+from gateway_app.services.recovery import recover_turn, release_runs
 from gateway_app.services.runs import write_run
 from gateway_app.services.turns import accept_turn, start_next_turn
 from sessions_app.models import Message
@@ -252,6 +252,25 @@ async def test_it_runs_at_the_next_beat_what_was_recovered_in_doubt(
         await client.finished(sent["turnId"])
         await verified(client, sent["sessionId"])
     assert await in_database(runs_of, sent["turnId"]) == ("completed", 2 + landed)
+
+
+@pytest.mark.parametrize("landed", LANDED)
+async def test_it_drains_to_the_end_though_nobody_knows_what_was_released(
+    gateway: GatewayHost,
+    model: FakeModelServer,
+    owner: User,
+    monkeypatch: pytest.MonkeyPatch,
+    landed: bool,
+) -> None:
+    """A run that was not released is an orphan all the same when its lease is over."""
+    model.script(Script(tokens=["one ", "two"], gates={1: Gate()}))
+    async with SocketClient(owner) as client:
+        sent = await client.say("hello")
+        await client.until(lambda: client.text(sent["turnId"]))
+        lost = lose_confirmation(gateway, monkeypatch, release_runs, landed)
+        await gateway.drain(0)
+        assert (lost, client.closed) == (["lost"], 4012)
+    assert await in_database(runs_of, sent["turnId"]) == ("running", 1)
 
 
 async def test_it_leaves_alone_what_it_is_about_to_run(

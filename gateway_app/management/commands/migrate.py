@@ -1,7 +1,7 @@
 """Django's `migrate`, alone with the database while it runs."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
@@ -10,7 +10,10 @@ from django.db import connections
 
 from gateway_app.migration_state import missing_migrations
 from gateway_app.serving.backup import BackupFailed, back_up
+from gateway_app.serving.leaving import ending_when_told
 from gateway_app.serving.locks import DatabaseInUse, migrating
+
+STOPPED: Final = "Stopped before it was done. Nothing is lost; migrate again."
 
 
 class Command(migrate.Command):
@@ -30,7 +33,7 @@ class Command(migrate.Command):
             return
         connection = connections[options["database"]]
         try:
-            with migrating(connection):
+            with ending_when_told(self.stdout.write, STOPPED), migrating(connection):
                 if options["backup"]:
                     self._back_up(options["database"])
                 super().handle(*args, **options)

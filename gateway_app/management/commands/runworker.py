@@ -9,6 +9,7 @@ from django.core.management.base import CommandError
 from django.db import connection, connections
 
 from gateway_app.serving import preflight
+from gateway_app.serving.leaving import ending_when_told
 from gateway_app.serving.locks import ServingLock
 from gateway_app.serving.turn_worker import run_turns
 
@@ -23,6 +24,10 @@ class Command(runworker.Command):  # type: ignore[misc]  # Channels has no types
         if options["channels"] != [CHANNEL]:
             super().handle(*args, **options)
             return
+        with ending_when_told(self._say, "Stopped before a turn could run here."):
+            self._run_turns()
+
+    def _run_turns(self) -> None:
         preflight.need_redis("Workers hear of turns over Redis.")
         preflight.check_database()
         with ExitStack() as held:
@@ -34,7 +39,9 @@ class Command(runworker.Command):  # type: ignore[misc]  # Channels has no types
             except OSError as exc:
                 raise CommandError(f"{exc.filename} cannot be written: {exc.strerror}.") from exc
             connections.close_all()
-            asyncio.run(run_turns(self._say))
+            failure = asyncio.run(run_turns(self._say))
+        if failure:
+            raise CommandError(failure)
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)

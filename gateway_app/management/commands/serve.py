@@ -22,6 +22,7 @@ from gateway_app.serving.address import keep_address
 from gateway_app.serving.catalogues import compile_if_stale
 from gateway_app.serving.first_start import ensure_admin, login_address
 from gateway_app.serving.group import WorkerGroup
+from gateway_app.serving.leaving import ending_when_told
 from gateway_app.serving.locks import ServingLock
 from gateway_app.serving.open_files import raise_limit, too_few
 from gateway_app.serving.server import Server
@@ -41,6 +42,10 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        with ending_when_told(self._say, "Stopped before it served."):
+            self._run(options)
+
+    def _run(self, options: dict[str, Any]) -> None:
         address = options["host"].strip("[]")
         preflight.check_options(address=address, workers=options["workers"])
         preflight.check_model()
