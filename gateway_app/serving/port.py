@@ -1,6 +1,7 @@
 """One port that several processes serve: each has a socket of its own, the kernel deals out."""
 
 import socket
+from argparse import ArgumentTypeError
 from typing import Final
 
 BACKLOG: Final = 1024
@@ -13,6 +14,13 @@ class PortTaken(Exception):
         super().__init__(
             f"{address}:{port} cannot be served: {reason}. Choose another --host or --port."
         )
+
+
+def port_number(text: str) -> int:
+    """An option's port; 0 lets the system choose. Raises ArgumentTypeError."""
+    if not text.isdecimal() or int(text) > 65_535:
+        raise ArgumentTypeError(f"{text!r} is no port. Choose a number from 0 to 65535.")
+    return int(text)
 
 
 def _bound(address: str, port: int, *, shared: bool) -> socket.socket:

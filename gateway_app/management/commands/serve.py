@@ -1,6 +1,5 @@
 """`manage.py serve`: the whole product in one process."""
 
-from argparse import ArgumentTypeError
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -25,6 +24,7 @@ from gateway_app.serving.group import WorkerGroup
 from gateway_app.serving.leaving import ending_when_told
 from gateway_app.serving.locks import ServingLock
 from gateway_app.serving.open_files import raise_limit, too_few
+from gateway_app.serving.port import port_number
 from gateway_app.serving.server import Server
 from gateway_app.serving.shared_model import shared_local_model
 from gateway_app.serving.static_files import collect_if_stale
@@ -35,7 +35,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="default: %(default)s")
-        parser.add_argument("--port", type=_port, default=8000, help="default: %(default)s")
+        parser.add_argument("--port", type=port_number, default=8000, help="default: %(default)s")
         parser.add_argument("--workers", type=int, default=1, help="serving processes")
         parser.add_argument(
             "--migrate", action="store_true", help="first back up a SQLite file and migrate"
@@ -147,13 +147,6 @@ def _first_person() -> User | None:
             f"HERMES_ADMIN_PASSWORD is too weak. {' '.join(exc.messages)}"
             " Choose another one, or unset it and log in by the link that is printed."
         ) from exc
-
-
-def _port(text: str) -> int:
-    """The number of a port; 0 lets the system choose. Raises ArgumentTypeError."""
-    if not text.isdecimal() or int(text) > 65_535:
-        raise ArgumentTypeError(f"{text!r} is no port. Choose a number from 0 to 65535.")
-    return int(text)
 
 
 def _model_name(default: str) -> str:
