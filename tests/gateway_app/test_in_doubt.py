@@ -254,20 +254,15 @@ async def test_it_runs_at_the_next_beat_what_was_recovered_in_doubt(
     assert await in_database(runs_of, sent["turnId"]) == ("completed", 2 + landed)
 
 
-@pytest.mark.parametrize("landed", LANDED)
 async def test_it_drains_to_the_end_though_nobody_knows_what_was_released(
-    gateway: GatewayHost,
-    model: FakeModelServer,
-    owner: User,
-    monkeypatch: pytest.MonkeyPatch,
-    landed: bool,
+    gateway: GatewayHost, model: FakeModelServer, owner: User, lose: Lose
 ) -> None:
     """A run that was not released is an orphan all the same when its lease is over."""
     model.script(Script(tokens=["one ", "two"], gates={1: Gate()}))
     async with SocketClient(owner) as client:
         sent = await client.say("hello")
         await client.until(lambda: client.text(sent["turnId"]))
-        lost = lose_confirmation(gateway, monkeypatch, release_runs, landed)
+        lost = lose(release_runs)
         await gateway.drain(0)
         assert (lost, client.closed) == (["lost"], 4012)
     assert await in_database(runs_of, sent["turnId"]) == ("running", 1)
