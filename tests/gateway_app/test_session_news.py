@@ -2,18 +2,21 @@
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.db import connection, transaction
+from django.db.models.sql.compiler import SQLCompiler
 
 from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
 from gateway_app.models import ReadMark
-from gateway_app.selectors.sessions import list_sessions, listed, read_listed
+from gateway_app.selectors.sessions import list_sessions, listed, own_listed, read_listed
 from gateway_app.services.sessions import mark_seen
 from sessions_app import services
+from sessions_app.errors import SessionNotFound
 from sessions_app.models import Session
 from sessions_app.transcript import NewMessage
 from tests.factories import MessageFactory, SessionFactory, SuperuserFactory, TurnFactory
@@ -192,6 +195,36 @@ def test_it_never_takes_a_mark_back_nor_ahead_of_the_transcript() -> None:
     for seen in (10**9, 0):
         mark_seen(user_id=session.owner_id, session_id=session.pk, revision=seen)
         assert ReadMark.objects.get().revision == session.revision
+
+
+def test_it_tells_of_sessions_what_a_list_of_them_shows() -> None:
+    read, unread, failed, deleted = (SessionFactory(title=title) for title in "abcd")
+    nobodys = SessionFactory(owner=None)
+    for session in (read, unread):
+        MessageFactory(session=session)
+    read.refresh_from_db()
+    mark_seen(user_id=read.owner_id, session_id=read.pk, revision=read.revision)
+    TurnFactory(session=failed, state="failed")
+    services.delete_session(session_id=deleted.pk)
+    there = [read, unread, failed]
+    told = read_listed([one.pk for one in (*there, deleted, nobodys)])
+    assert told.pop(deleted.pk) == (deleted.owner_id, None)
+    assert told == {
+        one.pk: (one.owner_id, shape)
+        for one, shape in listed(Session.objects.filter(pk__in=[one.pk for one in there]))
+    }
+    with pytest.raises(SessionNotFound):
+        own_listed(deleted.owner_id, deleted.pk)
+    with pytest.raises(SessionNotFound):
+        own_listed(read.owner_id, unread.pk)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_it_puts_the_statement_for_lists_together_once(count: int) -> None:
+    names = [SessionFactory().pk for _ in range(count)]
+    assert len(read_listed(names)) == count
+    with patch.object(SQLCompiler, "as_sql", side_effect=AssertionError("compiled again")):
+        assert len(read_listed(names)) == count
 
 
 @pytest.mark.parametrize(("state", "failed"), [
