@@ -126,8 +126,8 @@ def scratch_database(url: str) -> Iterator[str]:
             connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
-PEOPLE: Final = 10
-"""Nobody may send as much as a crowd does."""
+PEOPLE: Final = 150
+"""As many as ever write at the same time: each turn is told to all other sockets of its person."""
 _MAKE_PEOPLE: Final = f"""
 from django.contrib.auth.models import User
 from gateway_app.credentials import create_token
