@@ -19,9 +19,8 @@ import django
 from tests.mutants.catalogue import Mutant
 from tests.mutants.child import Outcome
 
-GRACE_S = 60
-"""Beyond its own time, a child may need this long to set up and to end."""
-
+GRACE_S = 300
+"""Beyond its own time, a child may need this long to set up and to end a seed it has begun."""
 
 BROKEN = "BROKEN RUN"
 """The child said nothing: the table must not count that as caught."""

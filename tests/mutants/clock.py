@@ -14,6 +14,7 @@ def rewrite(sqlite: dict[str, tuple[str, str]], postgres: dict[str, tuple[str, s
 
 def leave_out(*names: str) -> None:
     """Triggers that are never installed."""
+    assert set(names) <= clock._SQLITE.keys() | clock._PG_TRIGGERS.keys(), names
     for name in names:
         clock._SQLITE.pop(name, None)
         clock._PG_TRIGGERS.pop(name, None)

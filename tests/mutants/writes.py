@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from gateway_app.services import recovery, runs, turns
+from gateway_app.services import recovery, runs, starting, turns
 from sessions_app import database as db
 from sessions_app import services, transcript
 from sessions_app.models import BLOCK, Message
@@ -152,7 +152,7 @@ def _() -> None:
 
 @mutant("the user's row is not told")
 def _() -> None:
-    turns.TranscriptWrite = _Silent  # type: ignore[misc,assignment]
+    starting.TranscriptWrite = _Silent  # type: ignore[misc,assignment]
 
 
 @mutant("a recovery's rows are not told")
