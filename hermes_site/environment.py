@@ -75,10 +75,14 @@ def read_environment(env: Mapping[str, str] | None = None) -> Environment:
 
 DatabaseSettings = dict[str, dict[str, object]]
 
+WAL_REST_BYTES: Final = 64 * 1024 * 1024
+"""What the write-ahead log may keep of the disk after a moment in which it was larger."""
+
 _SQLITE_SETUP: Final = (
     "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA foreign_keys=ON;"
     "PRAGMA recursive_triggers=OFF;PRAGMA temp_store=MEMORY;"
     "PRAGMA secure_delete=ON;"  # what is purged is overwritten
+    f"PRAGMA journal_size_limit={WAL_REST_BYTES};"
 )
 
 

@@ -14,7 +14,7 @@ from django.db import IntegrityError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import ConnectionHandler
 
-from hermes_site.environment import sqlite_databases
+from hermes_site.environment import WAL_REST_BYTES, sqlite_databases
 from tests.sqlite_lock import Rings, held_elsewhere
 
 INSERT = "INSERT INTO note (word) VALUES (%s)"
@@ -180,3 +180,19 @@ def test_it_writes_many_rows_or_none(file: Path, handler: ConnectionHandler) -> 
     with pytest.raises(IntegrityError), handler["default"].cursor() as cursor:
         cursor.executemany(INSERT, [["one"], ["two"], ["one"]])
     assert words(file) == []
+
+
+def test_it_gives_back_what_its_log_took_while_somebody_read(
+    handler: ConnectionHandler, file: Path
+) -> None:
+    """Case E2: the next write after the last reader cuts the write-ahead log."""
+    writer, log = handler["default"].cursor(), file.with_name(f"{file.name}-wal")
+    with closing(sqlite3.connect(file, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM note").fetchone()
+        for letter in "abc":
+            writer.execute(INSERT, [letter * 12 * 1024 * 1024])
+        assert log.stat().st_size > WAL_REST_BYTES
+    writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    writer.execute(INSERT, ["one more"])
+    assert log.stat().st_size <= WAL_REST_BYTES
