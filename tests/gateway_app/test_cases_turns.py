@@ -1,6 +1,7 @@
 """Cases of turns that no other file holds: races, crashes that came long ago, stores that fail."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -8,13 +9,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from gateway_app.config import GatewayConfig
 from gateway_app.host import GatewayHost
 from gateway_app.models import Turn
 from gateway_app.services.recovery import release_runs
-from sessions_app.models import Message
+from sessions_app.models import Message, Session
 from tests.factories import SessionFactory, TurnFactory
 from tests.fake_model_server import FakeModelServer, Gate, Script
-from tests.gateway_app.busy.held import inbound, said, states_of
+from tests.gateway_app.busy.held import held_in_a_step, inbound, said, states_of
 from tests.gateway_app.coherence.elsewhere import in_database, messages, texts_of
 from tests.gateway_app.heart import beat
 from tests.session_log import verified
@@ -185,3 +187,43 @@ async def test_it_takes_up_the_others_though_one_session_is_broken(
     assert await gateway.runner.wait_idle(10)
     assert await in_database(states_of, whole) == ["completed"]
     assert await in_database(states_of, broken) == ["queued"]
+
+
+async def test_it_ends_the_run_of_a_conversation_that_is_gone(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    """Case B21: its row was deleted in the midst of a turn; nothing is left, and others go on."""
+    async with SocketClient(owner) as client:
+        gate, sent = await held_in_a_step(client, model)
+        session = Session.objects.filter(pk=sent["sessionId"])
+        await in_database(session.delete)
+        gate.release()
+        assert await gateway.runner.wait_idle(10)
+        late = {"sessionId": sent["sessionId"], "content": "x", "clientMessageId": "late"}
+        assert (await client.refused("message.send", **late))["code"] == "not_found"
+        model.forget_scripts()
+        other = await client.say("somebody else")
+        assert (await client.finished(other["turnId"]))["type"] == "RUN_FINISHED"
+    assert len(model.requests) == 2
+    assert not await in_database(Message.objects.filter(session_id=sent["sessionId"]).exists)
+
+
+class TestASilentModel:
+    @pytest.fixture
+    def config(self, config: GatewayConfig) -> GatewayConfig:
+        return replace(config, first_token_timeout_s=0.2)
+
+    async def test_it_keeps_the_message_that_nothing_came_of(
+        self, gateway: GatewayHost, model: FakeModelServer, owner: User
+    ) -> None:
+        """Case F67: the client is gone as well; the turn is closed, and says why."""
+        gate = Gate()
+        model.script(Script(headers_gate=gate))
+        async with SocketClient(owner) as client:
+            sent = await client.say("hello")
+        assert await gateway.runner.wait_idle(30)
+        gate.release()
+        assert await in_database(states_of, sent["sessionId"]) == ["failed"]
+        rows = await in_database(said, sent["sessionId"])
+        assert [kind for kind, _ in rows] == ["user", "notice"]
+        assert rows[0] == ("user", "hello")
