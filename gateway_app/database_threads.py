@@ -2,13 +2,14 @@
 
 SQLite: one writer thread with a queue (its file has one writer anyway, and whoever waits for the
 lock has no turn) and a few readers on the query-only alias. PostgreSQL: a bounded pool that does
-both, a connection each. A finished job wakes the event loop once, together with all others that
-finished meanwhile. Cancelling an awaited job does not stop it: it commits.
+both, with as many connections as its jobs need. A finished job wakes the event loop once, together
+with all others that finished meanwhile. Cancelling an awaited job does not stop it: it commits.
 """
 
 import asyncio
 import functools
 import logging
+import select
 import threading
 import time
 from collections import deque
@@ -25,6 +26,7 @@ from django.db import (
     connection,
 )
 
+from gateway_app.connected_jobs import ConnectedJobs, Job
 from sessions_app import database as db
 
 R = TypeVar("R")
@@ -34,17 +36,20 @@ logger = logging.getLogger(__name__)
 _WRITER_PATIENCE_S: Final = 60
 """For SQLite's lock, whoever holds it. Nobody looks at an empty page meanwhile, as with a view."""
 _EMPTY_WAL_S: Final = 3600
-_Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
+_PAUSE_S: Final = 0.2
+_Queue = SimpleQueue[Job | None]
 
 
 class DatabaseLanes:
     """Threads that run sync database code for one event loop. `start()` first, `close()` last."""
 
-    def __init__(self, *, readers: int, postgres: int) -> None:
+    def __init__(self, *, readers: int, postgres: int, idle_s: float = 5) -> None:
+        """`idle_s`: PostgreSQL's connections that nobody needs are let go of after it."""
         self._sqlite = db.is_sqlite()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._writes: SimpleQueue[_Job | None] = SimpleQueue()
-        self._reads: SimpleQueue[_Job | None] = SimpleQueue() if self._sqlite else self._writes
+        self._pooled, self._idle_s = ConnectedJobs(), idle_s
+        self._writes: _Queue | ConnectedJobs = SimpleQueue() if self._sqlite else self._pooled
+        self._reads: _Queue | ConnectedJobs = SimpleQueue() if self._sqlite else self._pooled
         self._done: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
         self._woken = False
         self._lock = threading.Lock()
@@ -53,15 +58,16 @@ class DatabaseLanes:
         self._postgres = postgres
         self._closing = threading.Event()
         self._writing_since: float | None = None
-        self._served: list[SimpleQueue[_Job | None]] = []
+        self._served: list[_Queue] = []
 
     def start(self, *, checkpoint: bool = False) -> None:
         """Starts the threads, for the running loop. `checkpoint`: keep SQLite's WAL short."""
         self._loop = asyncio.get_running_loop()
         self._closing.clear()
-        if not self._sqlite:
+        if isinstance(self._writes, ConnectedJobs) or isinstance(self._reads, ConnectedJobs):
+            self._pooled.open()
             for number in range(self._postgres):
-                self._serve_queue(f"hermes-db-{number}", self._writes)
+                self._spawn(f"hermes-db-{number}", self._serve_connected)
             return
         self._serve_queue("hermes-writer", self._writes, checkpointed=checkpoint)
         for number in range(self._readers):
@@ -92,6 +98,7 @@ class DatabaseLanes:
     def close(self) -> None:
         """Ends the threads after the jobs that were given; closes their connections."""
         self._closing.set()
+        self._pooled.close()
         for queue in self._served:
             queue.put(None)
         for thread in self._threads:
@@ -102,7 +109,7 @@ class DatabaseLanes:
     def _serve_queue(
         self,
         name: str,
-        queue: SimpleQueue[_Job | None],
+        queue: _Queue,
         *,
         alias: str = "default",
         checkpointed: bool = False,
@@ -116,16 +123,16 @@ class DatabaseLanes:
         thread.start()
 
     def _submit(
-        self, queue: SimpleQueue[_Job | None], call: Callable[..., R], args: Any, kwargs: Any
+        self, queue: _Queue | ConnectedJobs, call: Callable[..., R], args: Any, kwargs: Any
     ) -> "asyncio.Future[R]":
         assert self._loop is not None, "start() first"
         future: asyncio.Future[R] = self._loop.create_future()
         queue.put((functools.partial(call, *args, **kwargs), future))
         return future
 
-    def _serve(self, queue: SimpleQueue[_Job | None], alias: str, checkpointed: bool) -> None:
+    def _serve(self, queue: _Queue, alias: str, checkpointed: bool) -> None:
         db.own_thread(alias)
-        writes = self._sqlite and alias == "default"
+        writes = alias == "default"
         if writes:
             connection.ensure_connection()
             connection.connection.patience_s = _WRITER_PATIENCE_S
@@ -134,18 +141,45 @@ class DatabaseLanes:
         attempt = self._attempt_write if writes else self._attempt
         try:
             while (job := queue.get()) is not None:
-                call, future = job
-                if future.cancelled():
-                    continue
-                result, error = None, None
-                try:
-                    result = attempt(call)
-                except BaseException as exc:  # noqa: BLE001  the awaiting task gets it
-                    error = exc
-                self._finish(future, result, error)
-                del job, call, future, result, error
+                self._do(job, attempt)
+                del job
         finally:
             db.connection().close()
+
+    def _serve_connected(self) -> None:
+        """A thread of PostgreSQL's. It has a connection before it takes a job."""
+        db.own_thread("default")
+        jobs = self._pooled
+        while jobs.need():
+            try:
+                db.connection().ensure_connection()
+            except Exception as exc:  # noqa: BLE001  the awaiting tasks get it
+                for _, future in jobs.refused():
+                    self._finish(future, None, exc)
+                self._closing.wait(_PAUSE_S)
+                continue
+            jobs.connected()
+            try:
+                while db.connection().connection and (job := jobs.take(self._idle_s)):
+                    if not _is_held():
+                        jobs.put_back(job)
+                        break
+                    self._do(job, self._attempt)
+                    del job
+            finally:
+                db.connection().close()
+                jobs.left()
+
+    def _do(self, job: Job, attempt: Callable[[Callable[[], Any]], Any]) -> None:
+        call, future = job
+        if future.cancelled():
+            return
+        result, error = None, None
+        try:
+            result = attempt(call)
+        except BaseException as exc:  # noqa: BLE001  the awaiting task gets it
+            error = exc
+        self._finish(future, result, error)
 
     def _attempt_write(self, call: Callable[[], R]) -> R:
         self._writing_since = time.monotonic()
@@ -207,3 +241,13 @@ class DatabaseLanes:
                         due = time.monotonic() + _EMPTY_WAL_S
         finally:
             connection.close()
+
+
+def _is_held() -> bool:
+    """Whether the server still holds this thread's idle connection.
+
+    A server that ends a connection says so at once; whatever was said, it is asked then.
+    """
+    poll = select.poll()
+    poll.register(db.connection().connection.fileno(), select.POLLIN)
+    return not poll.poll(0) or db.connection().is_usable()

@@ -106,7 +106,8 @@ def sqlite_databases(path: str) -> DatabaseSettings:
 def postgres_databases(url: str) -> DatabaseSettings:
     """One `default` alias with psycopg's pool: 8 connections for pages, 8 for turns, 16 for tools.
 
-    Tools that hang keep theirs, and must not take those of the web.
+    Tools that hang keep theirs, and must not take those of the web. As the server has few for all
+    of its processes, one that is not needed is let go of: one each `max_idle` seconds.
     """
     parts = urlsplit(url)
     return {
@@ -118,10 +119,17 @@ def postgres_databases(url: str) -> DatabaseSettings:
             "HOST": parts.hostname or "",
             "PORT": str(parts.port or ""),
             "CONN_MAX_AGE": 0,
+            "CONN_HEALTH_CHECKS": True,  # the pool gives out none that the server has ended
             "OPTIONS": {
                 # reconnect_timeout: psycopg doubles its pauses, and after a long absence of the
                 # server would sleep for minutes; given up, the next call tries anew
-                "pool": {"min_size": 0, "max_size": 32, "timeout": 10, "reconnect_timeout": 5},
+                "pool": {
+                    "min_size": 0,
+                    "max_size": 32,
+                    "max_idle": 5,
+                    "timeout": 10,
+                    "reconnect_timeout": 5,
+                },
                 "connect_timeout": 5,
                 # prepared statements: what a turn runs is planned once a connection
                 "server_side_binding": True,

@@ -19,6 +19,7 @@ from gateway_app.providers.registry import Providers
 from gateway_app.serving import preflight
 from gateway_app.serving.address import keep_address
 from gateway_app.serving.catalogues import compile_if_stale
+from gateway_app.serving.database_room import too_little_room
 from gateway_app.serving.first_start import ensure_admin, login_address
 from gateway_app.serving.group import WorkerGroup
 from gateway_app.serving.leaving import ending_when_told
@@ -56,6 +57,8 @@ class Command(BaseCommand):
             self._make_ready(lock, migrate=options["migrate"])
             if few := too_few(raise_limit()):
                 self._say(few)
+            if little := too_little_room(options["workers"]):
+                self._say(little)
             newcomer = _first_person()
             secret = create_login_link(newcomer) if newcomer else None
             connections.close_all()

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -246,6 +246,13 @@ def database_url(tmp_path: Path) -> Iterator[str]:
     if connection.vendor == "sqlite":
         yield f"sqlite:///{tmp_path}/own.sqlite3"
         return
+    with postgres_database() as url:
+        yield url
+
+
+@contextmanager
+def postgres_database() -> Iterator[str]:
+    """An empty database on the server of this test run."""
     url = urlsplit(os.environ["DATABASE_URL"])
     name = f"hermes_serve_{os.getpid()}"
     server = urlunsplit(url._replace(path="/postgres"))
