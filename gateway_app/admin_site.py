@@ -77,7 +77,7 @@ class HermesAdminSite(AdminSite):
             except _BAD_VALUES as exc:
                 if not (request.GET or request.POST) or not _is_of_values(exc):
                     raise
-                return _without_values(request)
+                return _without_values(request, exc)
             return response
 
         return super().admin_view(cast(_View, guarded), cacheable)
@@ -108,8 +108,8 @@ def _is_of_values(exc: BaseException) -> bool:
     )
 
 
-def _without_values(request: HttpRequest) -> HttpResponseRedirect:
-    logger.warning("An admin page was sent values that it cannot use", exc_info=True)
+def _without_values(request: HttpRequest, exc: BaseException | None = None) -> HttpResponseRedirect:
+    logger.warning("An admin page was sent values that it cannot use", exc_info=exc)
     told = gettext("The address or the form held a value that cannot be used here.")
     messages.error(request, told)
     return HttpResponseRedirect(request.path)

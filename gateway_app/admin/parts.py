@@ -1,7 +1,6 @@
 """A message's stored parts as plain text to show, whatever a raw writer put there."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -9,12 +8,12 @@ from typing import Any, Final, Literal
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
+from gateway_app.selectors.stored import printable
 from sessions_app.sentences import translated_part
 
 SHOWN_CHARACTERS: Final = 50_000
 LINE_CHARACTERS: Final = 100
 _FACTS: Final = {"tools": _("Tools"), "model": _("Model"), "platform": _("Platform")}
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 Shape = Literal["text", "reasoning", "call", "result", "failed", "unknown", "facts", "raw"]
 
@@ -34,11 +33,6 @@ class PartView:
         """The beginning of the text on one line, for a fold."""
         line = " ".join(self.text[: 2 * LINE_CHARACTERS].split())
         return line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]}…"
-
-
-def printable(text: str) -> str:
-    """`text` as any response can carry it: a lone surrogate becomes the replacement character."""
-    return _SURROGATE.sub("\ufffd", text)
 
 
 def _shown(shape: Shape, text: str, title: str = "") -> PartView:
@@ -100,14 +94,6 @@ def _view(part: Any, tool_names: Mapping[str, str]) -> PartView:
         case "session_meta":
             return _facts(part)
     return _shown("raw", _as_text(part))
-
-
-def load_parts(text: str) -> Any:
-    """The stored JSON, or its text where Python cannot read what the database took for JSON."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def view_parts(parts: Any, tool_names: Mapping[str, str]) -> list[PartView]:

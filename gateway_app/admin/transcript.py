@@ -11,9 +11,10 @@ from django.utils.translation import gettext
 
 from gateway_app.admin import cells, words
 from gateway_app.admin import transcript_rows as reads
-from gateway_app.admin.failures import told_failures
-from gateway_app.admin.parts import PartView, called_tools, load_parts, plain_text, view_parts
+from gateway_app.admin.parts import PartView, called_tools, plain_text, view_parts
 from gateway_app.models import Turn
+from gateway_app.selectors.failures import told_failures
+from gateway_app.selectors.stored import load_parts
 from sessions_app.models import BLOCK, MODEL_KINDS, Message, Session
 
 

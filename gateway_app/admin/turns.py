@@ -13,10 +13,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from gateway_app.admin import cells, words
-from gateway_app.admin.failures import told_failures
-from gateway_app.admin.parts import load_parts, plain_text
+from gateway_app.admin.parts import plain_text
 from gateway_app.admin.transcript_pages import transcript_url
 from gateway_app.models import Turn
+from gateway_app.selectors.failures import told_failures
+from gateway_app.selectors.stored import load_parts
 from sessions_app.changelist import KeysetAdmin, RecentValuesFilter
 
 

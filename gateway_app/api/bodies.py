@@ -7,11 +7,11 @@ import msgspec
 from django.http import HttpRequest
 from pydantic import Field
 
-from gateway_app import protocol
+from gateway_app import misfits, protocol
 from gateway_app.api.callers import caller_of
 from gateway_app.api.errors import ApiError
 from gateway_app.services.busy import POLICIES
-from sessions_app.sentences import quote, say
+from sessions_app.sentences import say
 
 C = TypeVar("C", bound=protocol.Command)
 
@@ -32,7 +32,7 @@ def read_command(request: HttpRequest, kind: type[C], *, optional: bool = False,
     try:
         return msgspec.convert(given | tag | _camel(ids), kind)
     except msgspec.ValidationError as exc:
-        raise ApiError("invalid_frame", quote(str(exc))) from exc
+        raise ApiError("invalid_frame", misfits.of_body(exc)) from exc
 
 
 def _object(request: HttpRequest) -> dict[str, Any]:

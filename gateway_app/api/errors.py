@@ -15,11 +15,12 @@ from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
+from gateway_app import misfits
 from gateway_app.api.answers import json_response
 from gateway_app.errors import GatewayError
 from gateway_app.protocol import FrameError
 from sessions_app.errors import Refusal, SessionEnded, SessionError
-from sessions_app.sentences import Sentence, quote, say
+from sessions_app.sentences import Sentence, say
 
 logger: Final = logging.getLogger(__name__)
 
@@ -121,10 +122,7 @@ def _frame_error(request: HttpRequest, exc: FrameError) -> HttpResponse:
 
 def _validation_error(request: HttpRequest, exc: ValidationError) -> HttpResponse:
     """The first thing that is wrong, by the name of its field."""
-    first = exc.errors[0]
-    where = ".".join(str(one) for one in first["loc"][1:])
-    sentence = quote(f"{where}: {first['msg']}")
-    return error_response("invalid_frame", sentence)
+    return error_response("invalid_frame", misfits.of_query(exc.errors[0]))
 
 
 def _http_error(request: HttpRequest, exc: HttpError) -> HttpResponse:

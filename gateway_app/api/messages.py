@@ -11,6 +11,7 @@ from gateway_app.api.answers import json_response
 from gateway_app.api.bodies import body_of, read_command
 from gateway_app.api.callers import caller_of
 from gateway_app.api.sessions import Limit
+from gateway_app.api.told import tell_history
 
 router = Router(tags=["messages"])
 
@@ -24,7 +25,8 @@ async def read_history(
 ) -> HttpResponse:
     """The latest rows, or those before a cursor, oldest first."""
     command = protocol.SessionHistory(session_id=session_id, before=before, limit=limit)
-    return json_response(await socket_commands.session_history(caller_of(request), command))
+    page = await socket_commands.session_history(caller_of(request), command)
+    return json_response(tell_history(page))
 
 
 @router.post(

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import get_language
 from ninja import Router
 
 from gateway_app import protocol, socket_commands
@@ -31,6 +32,7 @@ async def list_turns(
         session_id=session_id,
         cursor=cursor,
         limit=limit,
+        language=get_language(),
     )
     return json_response(page)
 
@@ -39,7 +41,9 @@ async def list_turns(
 async def read_turn(request: HttpRequest, turn_id: UUID) -> HttpResponse:
     """One turn: its state, what it took, how it ended."""
     caller = caller_of(request)
-    shape = await caller.host.lanes.read(reads.read_turn, user_id=caller.user_id, turn_id=turn_id)
+    shape = await caller.host.lanes.read(
+        reads.read_turn, user_id=caller.user_id, turn_id=turn_id, language=get_language()
+    )
     return json_response({"turn": shape})
 
 

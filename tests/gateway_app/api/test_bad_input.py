@@ -180,3 +180,45 @@ async def test_it_refuses_in_english_unless_another_language_is_asked_for(
     assert error["message"] == "Unter dieser Adresse gibt es nichts."
     error = await HttpClient().refused("GET", path, headers=german)
     assert error["message"] == "Melden Sie sich an, oder senden Sie ein API-Token."
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "said", "german"),
+    [
+        ("POST", "/sessions", {}, "clientMessageId is missing.", "clientMessageId fehlt."),
+        (
+            "POST", "/sessions", {"clientMessageId": 5},
+            "clientMessageId must be text, not a whole number.",
+            "clientMessageId muss Text sein, nicht eine ganze Zahl.",
+        ),
+        (
+            "POST", "/sessions", {"clientMessageId": "x" * 200},
+            "clientMessageId must have a length of at most 128.",
+            "clientMessageId darf höchstens 128 lang sein.",
+        ),
+        (
+            "POST", "/sessions", {"clientMessageId": "\0"},
+            "clientMessageId holds a character that is not allowed.",
+            "clientMessageId enthält ein Zeichen, das nicht erlaubt ist.",
+        ),
+        (
+            "GET", "/sessions?limit=x", None,
+            "limit must be a whole number.", "limit muss eine ganze Zahl sein.",
+        ),
+        (
+            "GET", "/sessions?limit=101", None,
+            "limit must be at most 100.", "limit darf höchstens 100 sein.",
+        ),
+        (
+            "GET", "/sessions?archived=x", None,
+            "archived must be true or false.", "archived muss wahr oder falsch sein.",
+        ),
+    ],
+)  # fmt: skip
+async def test_it_says_what_does_not_fit_in_the_readers_language(
+    gateway: GatewayHost, owner: User, method: str, path: str, body: Any, said: str, german: str
+) -> None:
+    client = HttpClient(owner)
+    for language, words in (("en", said), ("de-AT,de;q=0.9", german)):
+        error = await client.refused(method, path, body, headers={"Accept-Language": language})
+        assert (error["code"], error["message"]) == ("invalid_frame", words)

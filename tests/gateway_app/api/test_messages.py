@@ -170,6 +170,26 @@ async def test_it_names_the_successor_of_an_ended_session(
     assert error["successorId"] == str(new.pk)
 
 
+async def test_it_says_why_a_turn_failed_in_the_readers_language(
+    gateway: GatewayHost, owner: User, model: FakeModelServer
+) -> None:
+    client, german = HttpClient(owner), {"Accept-Language": "de-AT,de;q=0.9"}
+    session_id = await new_session(client)
+    model.script(Script(status=401))
+    body = {"clientMessageId": "m", "content": "Hello"}
+    sent = await client.ok("POST", f"/sessions/{session_id}/messages", body)
+    assert await gateway.runner.wait_idle(10)
+    for language, words in (({}, "the key"), (german, "Schlüssel")):
+        one = await client.ok("GET", f"/turns/{sent['turnId']}", headers=language)
+        turns = await client.ok("GET", f"/sessions/{session_id}/turns", headers=language)
+        page = await client.ok("GET", f"/sessions/{session_id}/messages", headers=language)
+        told = [one["turn"]["error"], turns["turns"][0]["error"], page["turns"][0]["error"]]
+        assert {error["code"] for error in told} == {"model_auth"}
+        [message] = {error["message"] for error in told}
+        assert words in message
+        assert message == page["messages"][-1]["parts"][0]["text"]
+
+
 async def test_it_pages_turns_and_history(gateway: GatewayHost, owner: User) -> None:
     client = HttpClient(owner)
     session_id = await new_session(client)

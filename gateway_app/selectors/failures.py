@@ -7,8 +7,8 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 from django.utils.translation import gettext
 
-from gateway_app.admin.parts import load_parts, printable
 from gateway_app.models import Turn
+from gateway_app.selectors.stored import load_parts, printable
 from sessions_app.models import BLOCK, Message
 from sessions_app.sentences import translated_part
 
