@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import urlsplit, urlunsplit
@@ -40,23 +41,32 @@ class Place:
         self.database_url = urlunsplit(urlsplit(postgres)._replace(path=f"/{self._name}"))
         self.diary = folder.parent / "calls"
         """What the tools did."""
-        self._redis_port = free_port()
+        self.redis_port = free_port()
         self._redis: subprocess.Popen[bytes] | None = None
         self.url = self.token = ""
 
     async def __aenter__(self) -> Self:
-        with psycopg.connect(self._postgres, autocommit=True) as server:
-            server.execute(f"CREATE DATABASE {self._name}")
+        """What was made is gone again when this raises."""
+        async with AsyncExitStack() as made:
+            await self._make(made)
+            self._made = made.pop_all()
+        return self
+
+    async def _make(self, made: AsyncExitStack) -> None:
+        self._order(f"CREATE DATABASE {self._name}")
+        made.callback(self._order, f"DROP DATABASE IF EXISTS {self._name} WITH (FORCE)")
         self.start_redis()
+        made.callback(self.kill_redis)
         parts = urlsplit(self.database_url)
-        self.network = Wire(parts.port or 5432, parts.hostname or "127.0.0.1")
+        wire = Wire(parts.port or 5432, parts.hostname or "127.0.0.1")
+        self.network = made.enter_context(wire)
         away = parts._replace(
             netloc=f"{parts.netloc.rpartition('@')[0]}@127.0.0.1:{self.network.port}"
         )
         self._environment = {
             **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
             "DATABASE_URL": urlunsplit(away),
-            "REDIS_URL": f"redis://127.0.0.1:{self._redis_port}/0",
+            "REDIS_URL": f"redis://127.0.0.1:{self.redis_port}/0",
             "HERMES_DATA_DIR": str(self._folder),
             "OPENAI_BASE_URL": self._model_url,
             "OPENAI_API_KEY": "sk-chaos",
@@ -65,14 +75,18 @@ class Place:
             DIARY: str(self.diary),
             "HERMES_TEST_CONFIG": json.dumps(self._config),
         }
+        self.log = made.enter_context((self._folder.parent / "serve.log").open("w+"))
         self._serve()
+        made.push_async_callback(self._end)
         await self._look_around()
         with psycopg.connect(self.database_url, autocommit=True) as database:
             database.execute("UPDATE gateway_app_agentversion SET tools = 'look'")
-        return self
+
+    def _order(self, statement: str) -> None:
+        with psycopg.connect(self._postgres, autocommit=True) as server:
+            server.execute(statement)
 
     def _serve(self) -> None:
-        self.log = (self._folder.parent / "serve.log").open("w+")
         command = ["manage.py", "serve", "--migrate", "--port", "0", "--workers"]
         self.served = subprocess.Popen(
             [sys.executable, *command, str(self._workers)],
@@ -100,6 +114,9 @@ class Place:
         return next((line for line in lines if line.startswith(start)), "")
 
     async def __aexit__(self, *_: object) -> None:
+        await self._made.aclose()
+
+    async def _end(self) -> None:
         self.network.mend()
         if self.served.poll() is None:
             self.served.terminate()
@@ -108,11 +125,6 @@ class Place:
         except subprocess.TimeoutExpired:
             self.served.kill()
             self.exit_code = self.served.wait()
-        self.log.close()
-        self.network.close()
-        self.kill_redis()
-        with psycopg.connect(self._postgres, autocommit=True) as server:
-            server.execute(f"DROP DATABASE IF EXISTS {self._name} WITH (FORCE)")
 
     # --- what may die ---
 
@@ -133,7 +145,7 @@ class Place:
 
     def start_redis(self) -> None:
         self._redis = subprocess.Popen(
-            ["redis-server", "--port", str(self._redis_port), "--bind", "127.0.0.1",
+            ["redis-server", "--port", str(self.redis_port), "--bind", "127.0.0.1",
              "--save", "", "--appendonly", "no"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
