@@ -95,7 +95,8 @@ class GatewayHost:
         )
         self._heartbeat = Heartbeat(self.runner, self.lanes, self.hub, config)
         self.moment = Moment(self.runner, self.cache, self.connections, self.lanes)
-        self._presence = PresenceBeat(self.lanes, self.cache, config, self.lease_owner)
+        self._caches = (self.cache, self.runner.fallback_cache)
+        self._presence = PresenceBeat(self.lanes, self._caches, config, self.lease_owner)
         self._tasks: list[asyncio.Task[Any]] = []
         self._started: asyncio.Task[None] | None = None
 
@@ -133,7 +134,7 @@ class GatewayHost:
         register_gateway(self)
         self.log.start()
         await self._heartbeat.recover_at_start(leased)
-        housekeeping = Housekeeping(self.lanes, self.cache, self.config, self.lease_owner)
+        housekeeping = Housekeeping(self.lanes, self._caches, self.config, self.lease_owner)
         self._spawn(self._heartbeat.run())
         self._spawn(self._poll())
         self._spawn(self.news.tell_forever())

@@ -47,18 +47,23 @@ class Job:
 
 
 class Housekeeping:
-    """Sweeps this process's cache, and takes its share of the jobs."""
+    """Sweeps this process's caches, and takes its share of the jobs."""
 
     def __init__(
-        self, lanes: DatabaseLanes, cache: AgentCache, config: GatewayConfig, owner: str
+        self,
+        lanes: DatabaseLanes,
+        caches: Sequence[AgentCache],
+        config: GatewayConfig,
+        owner: str,
     ) -> None:
-        self._lanes, self._cache, self._config, self._owner = lanes, cache, config, owner
+        self._lanes, self._caches, self._config, self._owner = lanes, caches, config, owner
         self._due = dict.fromkeys(JOBS, 0.0)
 
     async def run(self) -> None:
         while True:
             await asyncio.sleep(self._config.housekeeping_s)
-            await asyncio.to_thread(self._cache.sweep)  # what it drops is freed there
+            for cache in self._caches:
+                await asyncio.to_thread(cache.sweep)  # what it drops is freed there
             for name, job in JOBS.items():
                 if monotonic() < self._due[name]:
                     continue

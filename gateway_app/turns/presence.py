@@ -5,6 +5,7 @@ By the database, so that it works without Redis. The same statement brings an op
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -19,12 +20,16 @@ logger: Final = logging.getLogger(__name__)
 
 
 class PresenceBeat:
-    """The row of one process: one statement a beat."""
+    """The row of one process: one statement a beat. It tells what the first of its caches holds."""
 
     def __init__(
-        self, lanes: DatabaseLanes, cache: AgentCache, config: GatewayConfig, owner: str
+        self,
+        lanes: DatabaseLanes,
+        caches: Sequence[AgentCache],
+        config: GatewayConfig,
+        owner: str,
     ) -> None:
-        self._lanes, self._cache, self._config, self._owner = lanes, cache, config, owner
+        self._lanes, self._caches, self._config, self._owner = lanes, caches, config, owner
         self._evict_done = self._evicted = 0
         self._told = False
 
@@ -42,9 +47,12 @@ class PresenceBeat:
         asked = await self._lanes.write(renew_presence, self._report())
         self._told = True
         if asked > self._evict_done:
-            self._evicted = await asyncio.to_thread(self._cache.evict_idle)
+            self._evicted = await asyncio.to_thread(self._evict_idle)
             self._evict_done = asked
             await self._lanes.write(renew_presence, self._report())
+
+    def _evict_idle(self) -> int:
+        return sum(cache.evict_idle() for cache in self._caches)
 
     async def aclose(self) -> None:
         """The row is gone; without a database it expires."""
@@ -53,7 +61,7 @@ class PresenceBeat:
                 await self._lanes.write(end_presence, self._owner)
 
     def _report(self) -> PresenceReport:
-        census = self._cache.census(self._config.presence_baselines)
+        census = self._caches[0].census(self._config.presence_baselines)
         return PresenceReport(
             owner=self._owner,
             cached_agents=census.agents,

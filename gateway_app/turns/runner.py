@@ -76,7 +76,7 @@ class TurnRunner:
         self._storage = storage
         self._profiles = Profiles(lanes, providers)
         self._tools = ToolCalls(config)
-        self._fallback_cache = AgentCache(
+        self.fallback_cache = AgentCache(
             entries=config.fallback_cache_entries,
             idle_s=config.cache_idle_s,
             size_bytes=config.fallback_cache_bytes,
@@ -148,7 +148,7 @@ class TurnRunner:
             run,
             lanes=self._lanes,
             cache=self._cache,
-            fallback_cache=self._fallback_cache,
+            fallback_cache=self.fallback_cache,
             log=self._log,
             hub=self._hub,
             profiles=self._profiles,
@@ -221,7 +221,9 @@ class TurnRunner:
 
     async def _run(self, live: LiveRun) -> None:
         run = live.run
-        self._cache.pin(run.session_id)
+        caches = (self._cache, self.fallback_cache)
+        for cache in caches:
+            cache.pin(run.session_id)
         try:
             ending = await self._ending_of(live)
             await live.settle()
@@ -236,7 +238,8 @@ class TurnRunner:
         finally:
             self._log.close(live.log)
             self._storage.back(live)
-            self._cache.unpin(run.session_id)
+            for cache in caches:
+                cache.unpin(run.session_id)
             del self.live[run.turn_id]
             if not self.live:
                 self._idle.set()

@@ -1,8 +1,11 @@
 """Another model answers when the agent's own cannot be had, and takes nothing away from it."""
 
 import itertools
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
+from uuid import UUID
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -13,6 +16,7 @@ from gateway_app.host import GatewayHost
 from gateway_app.models import Agent, Turn
 from gateway_app.providers.anthropic_wire import CACHE_HINT
 from gateway_app.services.agents import save_agent_version
+from gateway_app.services.presence import ask_eviction
 from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
 from tests.session_log import verified
 from tests.socket_client import SocketClient
@@ -30,12 +34,21 @@ def spare() -> Iterator[FakeModelServer]:
 
 
 @pytest.fixture
-def config(config: GatewayConfig, spare: FakeModelServer) -> GatewayConfig:
+def tunables() -> dict[str, float]:
+    """What a test turns; it parametrizes them."""
+    return {}
+
+
+@pytest.fixture
+def config(
+    config: GatewayConfig, spare: FakeModelServer, tunables: dict[str, Any]
+) -> GatewayConfig:
     return replace(
         config,
+        **tunables,
         anthropic_api_key="sk-ant-test",
         anthropic_base_url=spare.url,
-        first_token_timeout_s=0.3,
+        first_token_timeout_s=2,
     )
 
 
@@ -224,3 +237,32 @@ async def test_it_tries_the_own_model_again_in_the_next_turn(
     for found in (facts, others):
         assert found["model"] == "openai:fake-1"
         assert "fallbackFrom" not in found
+
+
+@pytest.mark.parametrize(
+    ("order", "tunables"),
+    [(False, {"cache_idle_s": 0, "housekeeping_s": 0.05}), (True, {"presence_s": 0.05})],
+    ids=["age", "order"],
+)
+async def test_it_drops_the_agents_of_fallbacks_once_they_are_idle(
+    gateway: GatewayHost, model: FakeModelServer, spare: FakeModelServer, owner: User, order: bool
+) -> None:
+    """Case G91: by age or by an operator's order, and never while they run."""
+    gate, gone, cache = Gate(), Gate(), gateway.runner.fallback_cache
+    model.script(Script(status=503))
+    spare.script(Script(tokens=["one ", "two"], gates={1: gate}))
+    async with SocketClient(owner) as client:
+        sent = await client.say("hello")
+        await client.until(lambda: client.text(sent["turnId"]))
+        agent = cache.get(UUID(sent["sessionId"]))
+        assert agent is not None
+        assert cache.evict_idle() == 0
+        weakref.finalize(agent, gone.release)
+        del agent
+        gate.release()
+        await client.finished(sent["turnId"])
+    assert await gateway.runner.wait_idle(10)
+    if order:
+        assert await sync_to_async(ask_eviction)(owner=gateway.lease_owner)
+    await gone.wait()
+    assert len(cache) == 0

@@ -36,7 +36,7 @@ def config(config: GatewayConfig) -> GatewayConfig:
 
 
 def beat_of(gateway: GatewayHost) -> PresenceBeat:
-    return PresenceBeat(gateway.lanes, gateway.cache, gateway.config, gateway.lease_owner)
+    return PresenceBeat(gateway.lanes, [gateway.cache], gateway.config, gateway.lease_owner)
 
 
 @sync_to_async

@@ -68,7 +68,7 @@ class Teardown:
 async def by_an_order(gateway: GatewayHost, client: SocketClient) -> None:
     """An operator's button."""
     await in_database(ask_eviction, owner=gateway.lease_owner)
-    await PresenceBeat(gateway.lanes, gateway.cache, gateway.config, gateway.lease_owner).tell()
+    await PresenceBeat(gateway.lanes, [gateway.cache], gateway.config, gateway.lease_owner).tell()
 
 
 async def by_its_age(gateway: GatewayHost, client: SocketClient) -> None:
