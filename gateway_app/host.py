@@ -164,10 +164,11 @@ class GatewayHost:
             connection.outbox.put(protocol.control("draining"))
         grace = self.config.drain_s if grace_s is None else grace_s
         if not await self.runner.wait_idle(grace):
-            left = list(self.runner.live)
             await self.runner.aclose()
             try:
-                await self.lanes.write(release_runs, turn_ids=left, lease_owner=self.lease_owner)
+                await self.lanes.write(
+                    release_runs, turn_ids=list(self.runner.left), lease_owner=self.lease_owner
+                )
             except DatabaseError:
                 logger.warning("Runs could not be released; others take them when their lease ends")
             self.wakeups.tell_work()

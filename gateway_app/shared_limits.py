@@ -50,6 +50,7 @@ local time, own = redis.call('TIME'), ARGV[1]
 local now = time[1] + time[2] / 1e6
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2] / 1000)
 redis.call('ZADD', KEYS[1], now, own)
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
 local all = redis.call('ZRANGE', KEYS[1], 0, -1)
 for i = 4, #ARGV, 3 do
   local sum = tonumber(ARGV[i + 1])
@@ -133,12 +134,18 @@ class SharedLimits:
         return bool(await self._ask(write()))
 
     async def live(self, keys: int) -> bool:
-        """This process lives; False if Redis is away, or does not know all of its `keys`."""
+        """This process lives, and those that do not are forgotten.
+
+        False if Redis is away, or does not know all of its `keys`.
+        """
 
         async def renew() -> bool:
             seconds, micros = await self._redis.time()
+            now = seconds + micros / 1e6
             async with self._redis.pipeline(transaction=True) as pipe:
-                pipe.zadd(_PROCESSES, {self._owner: seconds + micros / 1e6})
+                pipe.zremrangebyscore(_PROCESSES, "-inf", now - self._forget_ms / 1000)
+                pipe.zadd(_PROCESSES, {self._owner: now})
+                pipe.pexpire(_PROCESSES, self._forget_ms)
                 pipe.pexpire(self._own, self._forget_ms)
                 pipe.hlen(self._own)
                 return int((await pipe.execute())[-1]) == keys

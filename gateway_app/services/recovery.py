@@ -138,6 +138,15 @@ def recover_turn(*, orphan: Orphan, lease_owner: str, resume: bool = True) -> Re
         return _recover(orphan, locked, turn, dead, lease_owner, resume)
 
 
+def read_ended(*, turn_id: UUID, lease_owner: str) -> Turn | None:
+    """The turn, if a recovery of this process ended it; one that still commits is waited for."""
+    with transaction.atomic(using=db.alias(), savepoint=False):
+        found = Turn.objects.select_for_update().filter(
+            pk=turn_id, lease_owner=lease_owner, finished_at__isnull=False
+        )
+        return found.first()
+
+
 def _lock_orphan(orphan: Orphan) -> dict[str, Any] | None:
     """The session, locked, if the orphan still holds it with the lease that was found dead."""
     names = (
@@ -244,6 +253,7 @@ def _update_turn(turn: Turn, *, stopped: bool, again: bool, generation: int, own
     turn.state = turn.finish = "stopped" if stopped else "interrupted"
     turn.error_code, turn.error_message = ("", "") if stopped else ("interrupted", str(LOST))
     turns.update(
+        lease_owner=owner,
         state=turn.state,
         finish=turn.finish,
         finished_at=Now(),

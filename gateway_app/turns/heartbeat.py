@@ -14,11 +14,13 @@ from django.db import DatabaseError
 from gateway_app import metrics
 from gateway_app.config import GatewayConfig
 from gateway_app.database_threads import DatabaseLanes
+from gateway_app.models import Turn
 from gateway_app.services import recovery
 from gateway_app.services.recovery import Orphan
 from gateway_app.services.stranded import end_stranded
 from gateway_app.subscriptions import Hub
 from gateway_app.turns.runner import TurnRunner
+from sessions_app import database as db
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +57,8 @@ class Heartbeat:
         self._renewed_at = monotonic()
         self._hurried = asyncio.Event()
         self._broken: set[UUID] = set()
+        self._doubted: set[UUID] = set()
+        """Turns whose recovery here broke off: it may have ended them all the same."""
 
     async def run(self) -> None:
         """Beats for ever; a database that is away is waited for."""
@@ -78,6 +82,7 @@ class Heartbeat:
         """One beat: orders, leases, orphans, turns that wait without anyone to start them."""
         await self._obey()
         await self._renew()
+        await self._settle()
         if self._runner.draining or self._config.turns != "inline":
             return
         for orphan in await self._lanes.read(
@@ -135,24 +140,40 @@ class Heartbeat:
             )
             self._renewed_at = now
 
+    async def _settle(self) -> None:
+        """Every turn that this process ended is counted, though it was not told of the commit."""
+        for turn_id in tuple(self._doubted):
+            _count(await self._lanes.write(
+                recovery.read_ended, turn_id=turn_id, lease_owner=self._runner.lease_owner
+            ))  # fmt: skip
+            self._doubted.discard(turn_id)
+
     async def _end_stranded(self, session_id: UUID) -> None:
         if logged := await self._lanes.write(end_stranded, session_id=session_id):
             self._hub.publish([logged])
 
     async def _recover(self, orphan: Orphan) -> None:
-        if self._runner.has_in_hand(orphan):
-            return
-        recovered = await self._lanes.write(
-            recovery.recover_turn, orphan=orphan, lease_owner=self._runner.lease_owner
-        )
+        if self._runner.draining or self._runner.has_in_hand(orphan):
+            return  # what a drain broke off meanwhile is no orphan of ours
+        try:
+            recovered = await self._lanes.write(
+                recovery.recover_turn, orphan=orphan, lease_owner=self._runner.lease_owner
+            )
+        except db.AWAY:
+            self._doubted.add(orphan.turn_id)
+            raise
         if recovered is None:
             return
         logger.info("Recovered a turn", extra={"session": orphan.session_id,
                                                "turn": orphan.turn_id})  # fmt: skip
         self._hub.publish(recovered.logged)
-        if (ended := recovered.ended) is not None:
-            metrics.count_turn(ended.state, ended.error_code, ended)
+        _count(recovered.ended)
         if recovered.run is not None:
             self._runner.launch(recovered.run)
         else:
             await self._runner.start_next(orphan.session_id)
+
+
+def _count(ended: Turn | None) -> None:
+    if ended is not None:
+        metrics.count_turn(ended.state, ended.error_code, ended)

@@ -70,6 +70,9 @@ class TurnRunner:
     ) -> None:
         self.lease_owner = lease_owner
         self.draining = False
+        self._closing = False
+        self.left: set[UUID] = set()
+        """Turns whose runs were broken off here for another process."""
         self.live: dict[UUID, LiveRun] = {}
         self._lanes, self._cache, self._log, self._hub = lanes, cache, log, hub
         self._providers, self._wakeups, self._config = providers, wakeups, config
@@ -83,8 +86,6 @@ class TurnRunner:
         )
         self._tasks: set[asyncio.Task[Any]] = set()
         self._taking: Counter[UUID | None] = Counter()
-        self._idle = asyncio.Event()
-        self._idle.set()
 
     async def accept(self, inbound: Inbound, session_id: UUID | None) -> Accepted:
         """The message is durable, and its turn runs or waits, whatever becomes of the caller.
@@ -155,7 +156,8 @@ class TurnRunner:
             tools=self._tools,
         )
         self.live[run.turn_id] = live
-        self._idle.clear()
+        if self._closing:  # its lease was on the way when the others were stopped
+            live.stop("draining")
         self._detach(self._run(live))
 
     @contextmanager
@@ -196,21 +198,23 @@ class TurnRunner:
             self._wakeups.tell_stop(turn_id, generation)
 
     async def wait_idle(self, limit_s: float) -> bool:
-        """Waits until nothing runs here; False if something still does after `limit_s`."""
+        """Waits until nothing runs here or is about to; False if it still does after `limit_s`."""
         try:
             async with asyncio.timeout(limit_s):
-                await self._idle.wait()
+                while self._tasks:
+                    await asyncio.wait(set(self._tasks))
         except TimeoutError:
             return False
         return True
 
     async def aclose(self) -> None:
         """Every task of this runner has ended; runs in flight are left to another process."""
-        self.draining = True
+        self.draining = self._closing = True
         for live in list(self.live.values()):
             live.stop("draining")
         while self._tasks:
             await asyncio.wait(set(self._tasks))
+        self._closing = False
 
     def _detach(self, coroutine: Coroutine[Any, Any, R]) -> "asyncio.Task[R]":
         """A task of its own, which does not keep the context of the socket that asked for it."""
@@ -241,8 +245,8 @@ class TurnRunner:
             for cache in caches:
                 cache.unpin(run.session_id)
             del self.live[run.turn_id]
-            if not self.live:
-                self._idle.set()
+            if live.stopping == "draining":
+                self.left.add(run.turn_id)
 
     async def _ending_of(self, live: LiveRun) -> Ending | None:
         """Runs the agent; how it ended. None: the run is no longer ours to end."""

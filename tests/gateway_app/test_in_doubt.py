@@ -16,10 +16,12 @@ from django.db import OperationalError
 from gateway_app.config import GatewayConfig
 from gateway_app.event_store import flush_runs
 from gateway_app.host import GatewayHost
+from gateway_app.inbound import Inbound
 from gateway_app.models import Turn
-from gateway_app.services.recovery import recover_turn, release_runs
+from gateway_app.services.recovery import find_orphans, recover_turn, release_runs
 from gateway_app.services.runs import write_run
 from gateway_app.services.turns import accept_turn, start_next_turn
+from gateway_app.turns.heartbeat import Heartbeat
 from sessions_app.models import Message
 from tests.factories import QueuedTurnFactory, SessionFactory
 from tests.fake_model_server import FakeModelServer, Gate, Script, ToolCall
@@ -254,6 +256,26 @@ async def test_it_runs_at_the_next_beat_what_was_recovered_in_doubt(
     assert await in_database(runs_of, sent["turnId"]) == ("completed", 2 + landed)
 
 
+async def test_it_counts_once_what_was_ended_by_a_recovery_in_doubt(
+    gateway: GatewayHost, model: FakeModelServer, owner: User, lose: Lose
+) -> None:
+    """A person stopped it, and its process died before it heard."""
+    model.script(Script(tokens=["one ", "two"], gates={1: Gate()}))
+    async with SocketClient(owner) as client:
+        sent = await client.say("hello")
+        await client.until(lambda: client.text(sent["turnId"]))
+        await gateway.runner.aclose()
+        await client.ok("turn.stop", turnId=sent["turnId"])
+        gateway.runner.draining = False
+        heart = Heartbeat(gateway.runner, gateway.lanes, gateway.hub, gateway.config)
+        lost, before = lose(recover_turn), counted("stopped")
+        for _ in range(3):
+            await heart.beat()
+        assert (lost, counted("stopped")) == (["lost"], before + 1)
+        await client.finished(sent["turnId"])
+    assert await in_database(runs_of, sent["turnId"]) == ("stopped", 1)
+
+
 async def test_it_drains_to_the_end_though_nobody_knows_what_was_released(
     gateway: GatewayHost, model: FakeModelServer, owner: User, lose: Lose
 ) -> None:
@@ -268,31 +290,58 @@ async def test_it_drains_to_the_end_though_nobody_knows_what_was_released(
     assert await in_database(runs_of, sent["turnId"]) == ("running", 1)
 
 
+class Late:
+    """Messages are accepted, and the news of it waits to be let go."""
+
+    def __init__(self, gateway: GatewayHost, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.landed, self.let_go = asyncio.Event(), asyncio.Event()
+        self._write = gateway.lanes.write
+        monkeypatch.setattr(gateway.lanes, "write", self._delaying)
+
+    def _delaying(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        future = self._write(call, *args, **kwargs)
+        return self._late(future) if call is accept_turn else future
+
+    async def _late(self, future: Any) -> Any:
+        accepted = await future
+        self.landed.set()
+        await self.let_go.wait()
+        return accepted
+
+
 async def test_it_leaves_alone_what_it_is_about_to_run(
     gateway: GatewayHost, model: FakeModelServer, owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lease is there to be read, and the news of its commit is on its way."""
-    write, landed, let_go = gateway.lanes.write, asyncio.Event(), asyncio.Event()
-
-    async def late(future: Any) -> Any:
-        accepted = await future
-        landed.set()
-        await let_go.wait()
-        return accepted
-
-    def delaying(call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        future = write(call, *args, **kwargs)
-        return late(future) if call is accept_turn else future
-
     async with SocketClient(owner) as client:
         made = await client.ok("session.create", clientMessageId="new")
         session_id = made["session"]["id"]
         await client.ok("session.subscribe", sessionId=session_id)
-        monkeypatch.setattr(gateway.lanes, "write", delaying)
+        late = Late(gateway, monkeypatch)
         sending = asyncio.create_task(client.say("hello", session_id))
-        await landed.wait()
+        await late.landed.wait()
         await beat(gateway)
-        let_go.set()
+        late.let_go.set()
         sent = await sending
         await client.finished(sent["turnId"])
     assert await in_database(runs_of, sent["turnId"]) == ("completed", 1)
+
+
+async def test_it_leaves_to_others_what_it_is_about_to_run_when_it_drains(
+    gateway: GatewayHost, model: FakeModelServer, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is stopped with all others, not waited for, and free at once."""
+    model.script(Script(tokens=["one ", "two"], gates={0: Gate()}))
+    late = Late(gateway, monkeypatch)
+    inbound = Inbound(owner.pk, "ann", "c", "", [{"type": "text", "text": "hello"}])
+    accepting = asyncio.create_task(gateway.runner.accept(inbound, None))
+    await late.landed.wait()
+    draining = asyncio.create_task(gateway.drain(0))
+    await asyncio.sleep(0)
+    assert gateway.runner.draining
+    late.let_go.set()
+    accepted = await accepting
+    await draining
+    assert await in_database(runs_of, str(accepted.turn_id)) == ("running", 1)
+    [orphan] = await in_database(find_orphans)
+    assert orphan.turn_id == accepted.turn_id

@@ -132,6 +132,25 @@ async def test_it_forgets_the_sockets_of_a_process_that_died(own_redis: OwnRedis
     await asyncio.gather(*(one.aclose() for one in (dead, alive, late)))
 
 
+async def test_it_leaves_nothing_for_ever(own_redis: OwnRedis) -> None:
+    """Processes without sockets, such as turn workers, that were killed and never came back."""
+    shared = [SharedLimits(own_redis.url, f"process-{n}", forget_s=1) for n in range(3)]
+    for one in shared[:2]:
+        await one.live(0)
+    assert await shared[2].enter({"user:7": (1, 2)})
+    with redis.Redis.from_url(own_redis.url, decode_responses=True) as client:
+        assert all(client.pttl(key) > 0 for key in client.scan_iter("*"))
+
+        async def alone() -> bool:
+            await shared[2].live(1)
+            return bool(client.zrange("hermes:limits:processes", 0, -1) == ["process-2"])
+
+        await until(alone)
+        assert client.pttl("hermes:limits:processes") > 0
+    for one in shared:
+        await one.aclose()
+
+
 async def test_it_counts_alone_while_redis_is_away(
     own_redis: OwnRedis, caplog: pytest.LogCaptureFixture
 ) -> None:
