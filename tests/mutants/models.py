@@ -21,7 +21,7 @@ def _() -> None:
     def init(real: Any) -> Any:
         def wrapped(self: TurnRunner, **parts: Any) -> None:
             real(self, **parts)
-            self._fallback_cache = self._cache
+            self.fallback_cache = self._cache
 
         return wrapped
 
