@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.chaos.place import Place
 
 POSTGRES = "postgres://postgres@127.0.0.1:5432/postgres"
-CALM_S = 90
+CALM_S = 240
 """After the last fault every turn must have ended within this: a lease, runs, what waits."""
 
 

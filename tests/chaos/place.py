@@ -3,11 +3,12 @@
 import asyncio
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import urlsplit, urlunsplit
@@ -18,12 +19,15 @@ from tests.toolbox.diary import DIARY
 from tests.wire import Wire
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-START_S: Final = 120
+START_S: Final = 180
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
+    """One that nobody is given by chance until a server takes it: below the kernel's own."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 class Place:
@@ -121,7 +125,7 @@ class Place:
         if self.served.poll() is None:
             self.served.terminate()
         try:
-            self.exit_code = await asyncio.to_thread(self.served.wait, 60)
+            self.exit_code = await asyncio.to_thread(self.served.wait, START_S)
         except subprocess.TimeoutExpired:
             self.served.kill()
             self.exit_code = self.served.wait()

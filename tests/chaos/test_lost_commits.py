@@ -11,7 +11,7 @@ from django.db import connection
 from websockets import Subprotocol
 from websockets.asyncio.client import ClientConnection, connect
 
-from tests.chaos.place import Place
+from tests.chaos.place import START_S, Place
 from tests.fake_model_server import FakeModelServer, Gate, Script
 
 pytestmark = [
@@ -70,6 +70,7 @@ def tab_of(place: Place) -> connect:
     return connect(
         place.url.replace("http", "ws", 1) + "/ws/v1/", subprotocols=[Subprotocol("hermes.v1")],
         additional_headers={"Authorization": f"Bearer {place.token}"}, proxy=None, max_size=None,
+        open_timeout=START_S, ping_interval=None,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from websockets import Subprotocol
 from websockets.asyncio.client import ClientConnection, connect
 
 from tests.fake_model_server import FakeModelServer, Script
-from tests.gateway_app.serving.conftest import Site
+from tests.gateway_app.serving.conftest import PATIENCE_S, Site
 
 pytestmark = pytest.mark.chaos
 
@@ -41,7 +41,7 @@ class Person:
         headers = {"Authorization": f"Bearer {self._token}"}
         async with connect(
             f"{self._url}/ws/v1/", subprotocols=[Subprotocol("hermes.v1")], proxy=None,
-            additional_headers=headers, max_size=None,
+            additional_headers=headers, max_size=None, open_timeout=PATIENCE_S, ping_interval=None,
         ) as socket:  # fmt: skip
             await self._ask(socket, "hello", protocol="hermes.v1")
             made = await self._ask(socket, "session.create", clientMessageId=f"n{self._number}")
@@ -89,7 +89,7 @@ class Person:
 def fill(site: Site) -> None:
     """Old conversations that are to be deleted in the midst of it all."""
     parts = json.dumps([{"type": "text", "text": "old words " * 20}])
-    with closing(sqlite3.connect(site.file, timeout=20)) as database, database:
+    with closing(sqlite3.connect(site.file, timeout=PATIENCE_S)) as database, database:
         for number in range(OLD_SESSIONS):
             database.execute(
                 "INSERT INTO sessions_app_session (key, owner_id, title) SELECT ?, id, 'old one'"
@@ -107,7 +107,7 @@ def fill(site: Site) -> None:
 def delete_in_bulk(site: Site, until: float) -> int:
     """Twenty conversations in one transaction, again and again."""
     gone = 0
-    with closing(sqlite3.connect(site.file, timeout=20)) as database:
+    with closing(sqlite3.connect(site.file, timeout=PATIENCE_S)) as database:
         while time.monotonic() < until and gone < OLD_SESSIONS:
             some = "SELECT id FROM sessions_app_session WHERE title = 'old one' LIMIT 20"
             with database:

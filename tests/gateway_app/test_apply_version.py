@@ -44,7 +44,7 @@ async def test_it_moves_a_conversation_by_one_rebuild(
             sent = await client.say(text, session_id)
             session_id = sent["sessionId"]
             await client.finished(sent["turnId"])
-            assert await gateway.runner.wait_idle(10)
+            assert await gateway.runner.wait_idle(60)
 
         await say("one")
         number = await save_version("Answer in verse.")

@@ -127,7 +127,7 @@ async def test_it_keeps_one_whole_tree_whatever_is_done_to_it(
         http = HttpClient(owner)
         for step in range(STEPS):
             await dice.choice(steps)()
-            assert await gateway.runner.wait_idle(10)
+            assert await gateway.runner.wait_idle(60)
             await check_tree(walk.session_id)
             if step % 10 == 9:
                 await check_shown(walk, http)

@@ -38,7 +38,7 @@ async def test_it_answers_each_message_that_arrives_as_a_turn_returns(
             await client.until(lambda seen=seen: len(client.events(session_id)) >= seen)
             turn_id = (await client.say(str(number), session_id))["turnId"]
         await client.finished(turn_id)
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
     assert await in_database(states_of, session_id) == ["completed"] * 25
     rows = await in_database(texts_of, UUID(session_id))
     said = [text for kind, text in rows if kind == "user"]
@@ -54,7 +54,7 @@ async def test_it_runs_one_turn_at_a_time_though_two_processes_accept(
     """Case B3, invariant I4: one thread, one instant, two processes."""
     async with SocketClient(owner) as client:
         session_id = UUID((await client.say("first"))["sessionId"])
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
     hosts = [gateway, other] * 6
     accepted = await asyncio.gather(
         *(host.runner.accept(inbound(owner, f"{place}"), session_id)
@@ -63,7 +63,7 @@ async def test_it_runs_one_turn_at_a_time_though_two_processes_accept(
     assert sum(one.status == "running" for one in accepted) <= 2
     for _ in range(30):
         for host in (gateway, other):
-            assert await host.runner.wait_idle(10)
+            assert await host.runner.wait_idle(60)
             await beat(host)
         if set(await in_database(states_of, str(session_id))) == {"completed"}:
             break
@@ -163,7 +163,7 @@ async def test_it_answers_in_a_session_that_nobody_watches(
     """Case G106: a send needs no subscription."""
     async with SocketClient(owner) as client:
         sent = await client.ok("message.send", clientMessageId="only", content="hello")
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
         assert client.events() == []
     rows = Message.objects.filter(session_id=sent["sessionId"], kind="assistant")
     assert await in_database(rows.count) == 1
@@ -184,7 +184,7 @@ async def test_it_takes_up_the_others_though_one_session_is_broken(
     broken = await in_database(wait_in, key="no route at all")
     whole = await in_database(wait_in)
     await beat(gateway)
-    assert await gateway.runner.wait_idle(10)
+    assert await gateway.runner.wait_idle(60)
     assert await in_database(states_of, whole) == ["completed"]
     assert await in_database(states_of, broken) == ["queued"]
 

@@ -32,7 +32,7 @@ async def test_it_ends_the_run_of_a_deleted_session_and_goes_on_when_it_is_resto
         gate, sent = await held(client, model)
         waiting = await client.say("next", sent["sessionId"])
         await client.ok("session.delete", sessionId=sent["sessionId"])
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
         gate.release()
         await beat(gateway)
         states = await in_database(states_of, sent["sessionId"])
@@ -56,7 +56,7 @@ async def test_it_ends_the_run_of_a_session_that_staff_deleted(
         gate, sent = await held(client, model)
         await in_database(transcripts.delete_session, session_id=UUID(sent["sessionId"]))
         await beat(gateway)
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
         await beat(gateway)
         gate.release()
     assert await in_database(states_of, sent["sessionId"]) == [("stopped", "stopped")]

@@ -34,7 +34,7 @@ async def test_it_drains_and_leaves_the_rest_to_another_process(
     other = GatewayHost(replace(gateway.config))
     await other.start(checkpoint=False)
     await beat(other)
-    await other.runner.wait_idle(10)
+    await other.runner.wait_idle(60)
     gate.release()
     assert await in_database(states_of, sent["sessionId"]) == ["completed", "completed"]
     rows = await in_database(rows_of, sent["sessionId"])

@@ -191,7 +191,7 @@ async def test_a_cold_process_knows_the_own_models_last_request(
         sent = await client.say("one")
         for text in ("two", "three"):
             await client.finished(sent["turnId"])
-            assert await gateway.runner.wait_idle(10)
+            assert await gateway.runner.wait_idle(60)
             gateway.cache.evict_idle()
             sent = await client.say(text, sent["sessionId"])
         facts = (await client.finished(sent["turnId"]))["metadata"]["hermes"]

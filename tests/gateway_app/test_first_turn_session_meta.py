@@ -138,7 +138,7 @@ async def test_it_keeps_baseline_and_revision_equal_when_a_turn_rolls_back(
 ) -> None:
     with ends_refused():
         first = await conversation.send("hello world")
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
     session_id = conversation.session_id
     assert await in_database(texts_of, session_id) == [("user", "hello world")]
     assert (await in_database(turn_of, first)).state == "running"

@@ -68,7 +68,7 @@ def test_it_leaves_the_log_of_a_turn_that_just_ended() -> None:
 
 
 async def test_it_comes_to_the_end_of_a_job(ended_turns: None, gateway: GatewayHost) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await gateway.lanes.read(housekeeping.find_unfolded_turns):
             pass
 

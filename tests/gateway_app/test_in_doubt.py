@@ -145,7 +145,7 @@ async def test_it_goes_on_from_a_step_in_doubt(
     async with SocketClient(owner) as client:
         lost = lose(write_run)
         sent = await client.say("hello")
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
         assert lost == ["lost"]
         await beat(gateway)
         await client.finished(sent["turnId"])
@@ -174,7 +174,7 @@ async def test_it_keeps_what_was_shown_when_a_step_in_doubt_is_stopped(
         await client.until(lambda: client.text(sent["turnId"]))
         lost = lose(write_run, also=stop_all)
         gate.release()
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
         assert lost == ["lost"]
         await client.ok("turn.stop", turnId=sent["turnId"])
         await beat(gateway)
@@ -198,7 +198,7 @@ async def test_it_runs_at_once_what_an_end_in_doubt_started(
         lost = lose(write_run)
         gate.release()
         await client.finished(first["turnId"])
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
         assert lost == ["lost"]
         await beat(gateway)
         await client.finished(second["turnId"])
@@ -213,7 +213,7 @@ async def test_it_runs_at_once_what_an_accept_in_doubt_started(
 ) -> None:
     async with SocketClient(owner) as client:
         session_id = (await client.say("hello"))["sessionId"]
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
         lost = lose(accept_turn)
         message = {"sessionId": session_id, "content": "again", "clientMessageId": "a"}
         error = await client.refused("message.send", **message)
@@ -234,7 +234,7 @@ async def test_it_runs_at_the_next_beat_what_was_started_in_doubt(
     await beat(gateway)
     assert (lost, gateway.runner.live) == (["lost"], {})
     await beat(gateway)
-    assert await gateway.runner.wait_idle(10)
+    assert await gateway.runner.wait_idle(60)
     assert await in_database(runs_of, str(turn.pk)) == ("completed", 1 + landed)
 
 

@@ -61,7 +61,7 @@ async def test_it_counts_a_turn_with_everything_around_it(
         await client.finished(sent["turnId"])
         failed = await client.say("And now?", sent["sessionId"])
         await client.finished(failed["turnId"])
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
         after = await scraped()
         assert after["hermes_websockets"] == 1
     assert rose(after, 'hermes_turns_total{code="",state="completed"}') == 1

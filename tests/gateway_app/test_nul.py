@@ -50,7 +50,7 @@ async def test_it_takes_or_refuses_nul_alike_everywhere(
             assert reply["ok"] is taken, (command, body, reply)
             if not taken:
                 assert reply["error"]["code"] in {"invalid_frame", "unsupported"}, reply
-        await gateway.runner.wait_idle(10)
+        await gateway.runner.wait_idle(60)
 
 
 async def test_it_refuses_half_a_letter_in_every_field(gateway: GatewayHost, owner: User) -> None:

@@ -79,7 +79,7 @@ async def test_it_drops_idle_agents_when_told_and_says_how_many(
     async with SocketClient(owner) as client:
         first = await client.say("hello")
         await client.finished(first["turnId"])
-        await gateway.runner.wait_idle(10)
+        await gateway.runner.wait_idle(60)
         assert await sync_to_async(ask_eviction)(owner=gateway.lease_owner)
         await beat.tell()
         row = await present()

@@ -88,7 +88,7 @@ async def record_turn(client: SocketClient, gateway: GatewayHost, session_id: st
     with every_statement() as statements:
         sent = await client.say("one more", session_id)
         assert (await client.finished(sent["turnId"]))["type"] == "RUN_FINISHED"
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
     return statements
 
 
@@ -224,7 +224,7 @@ async def test_it_does_no_more_work_around_a_turn_of_a_longer_history(
                 await client.ok("turn.stop", sessionId=session_id, clearQueue=True)
             gate.release()
             await client.finished(sent["turnId"])
-            assert await gateway.runner.wait_idle(10)
+            assert await gateway.runner.wait_idle(60)
             with steps_of_sqlite() as folded:
                 await gateway.lanes.write(fold_run, UUID(session_id), UUID(sent["turnId"]))
             steps[turns] = [len(one) for one in (counted, queued, stopped, folded)]

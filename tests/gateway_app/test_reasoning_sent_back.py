@@ -157,7 +157,7 @@ async def test_a_cold_process_sends_the_same_bytes(
     async with SocketClient(owner) as client:
         sent = await client.say("hello")
         await client.finished(sent["turnId"])
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
         gateway.cache.evict_idle()
         again = await client.say("more", sent["sessionId"])
         facts = (await client.finished(again["turnId"]))["metadata"]["hermes"]

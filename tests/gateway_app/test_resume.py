@@ -69,7 +69,7 @@ class CutOff:
                 return
 
     async def has(self, count: int) -> None:
-        async with asyncio.timeout(15), self.arrived:
+        async with asyncio.timeout(60), self.arrived:
             await self.arrived.wait_for(lambda: len(self.frames) >= count)
 
 

@@ -38,7 +38,7 @@ async def test_it_answers_a_message(
     assert sent.status_code == 202
     reply = sent.json()
     assert (reply["status"], reply["replayed"]) == ("running", False)
-    assert await gateway.runner.wait_idle(10)
+    assert await gateway.runner.wait_idle(60)
     history = await client.ok("GET", f"/sessions/{session_id}/messages")
     assert [row["parts"][0]["text"] for row in history["messages"]] == ["Hello", "Good day."]
     assert (history["hasMore"], history["before"]) == (False, None)
@@ -66,7 +66,7 @@ async def test_it_takes_the_same_message_once_by_both_doors(
             return await client.ok("POST", f"/sessions/{session_id}/messages", body)
 
         replies = await asyncio.gather(*(send(number) for number in range(100)))
-    assert await gateway.runner.wait_idle(10)
+    assert await gateway.runner.wait_idle(60)
     assert len({reply["turnId"] for reply in replies}) == 1
     assert sorted(reply["replayed"] for reply in replies) == [False] + [True] * 99
     late = await client.ok("POST", f"/sessions/{session_id}/messages", body)
@@ -105,7 +105,7 @@ async def test_it_tells_another_body_from_a_repeat(gateway: GatewayHost, owner: 
     await client.ok("POST", path, {"clientMessageId": "m", "content": "Hello"})
     error = await client.refused("POST", path, {"clientMessageId": "m", "content": "Other"})
     assert (error["status"], error["code"]) == (409, "idempotency_mismatch")
-    assert await gateway.runner.wait_idle(10)
+    assert await gateway.runner.wait_idle(60)
 
 
 async def test_it_queues_refuses_and_stops_while_an_answer_is_written(
@@ -124,7 +124,7 @@ async def test_it_queues_refuses_and_stops_while_an_answer_is_written(
     assert (error["status"], error["code"]) == (409, "busy")
     stop = await client.ask("POST", f"/turns/{running['turnId']}/stop", {"clearQueue": True})
     assert stop.status_code == 202
-    assert await gateway.runner.wait_idle(10)
+    assert await gateway.runner.wait_idle(60)
     gate.release()
     states = [
         (await client.ok("GET", f"/turns/{one['turnId']}"))["turn"]["state"]
@@ -196,7 +196,7 @@ async def test_it_pages_turns_and_history(gateway: GatewayHost, owner: User) -> 
     for number in range(4):
         body = {"clientMessageId": str(number), "content": f"Message {number}"}
         await client.ok("POST", f"/sessions/{session_id}/messages", body)
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
     seen: list[Any] = []
     cursor = ""
     for _ in range(2):

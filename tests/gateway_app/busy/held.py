@@ -51,6 +51,17 @@ def states_of(session_id: str) -> list[str]:
     return list(turns.values_list("state", flat=True))
 
 
+async def come(client: SocketClient, session_id: str, more: int) -> None:
+    """So many events more have come; fewer, if what runs has ended before."""
+    wanted = len(client.events(session_id)) + more
+
+    def there() -> bool:
+        events = client.events(session_id)
+        return len(events) >= wanted or events[-1]["event"]["type"] == "RUN_FINISHED"
+
+    await client.until(there)
+
+
 async def held(client: SocketClient, model: FakeModelServer, *then: Script) -> tuple[Gate, Json]:
     """A turn that has shown "one" and waits at a gate before "two"."""
     gate = Gate()

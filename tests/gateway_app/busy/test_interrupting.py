@@ -14,7 +14,7 @@ from gateway_app.host import GatewayHost
 from gateway_app.services.turns import Accepted
 from sessions_app.models import Message
 from tests.fake_model_server import FakeModelServer, Gate, Json, Script
-from tests.gateway_app.busy.held import accept, held, inbound, said, states_of
+from tests.gateway_app.busy.held import accept, come, held, inbound, said, states_of
 from tests.gateway_app.coherence.elsewhere import in_database, messages
 from tests.session_log import verified
 from tests.socket_client import SocketClient
@@ -87,13 +87,12 @@ async def test_it_takes_an_interrupt_once_wherever_in_the_turns_end_it_arrives(
         session_id = first["sessionId"]
         turns = [first["turnId"]]
         for number in range(1, 25):
-            seen = len(client.events(session_id)) + number % 5
-            await client.until(lambda seen=seen: len(client.events(session_id)) >= seen)
+            await come(client, session_id, number % 5)
             sent = await client.say(str(number), session_id, whenBusy="interrupt")
             turns.append(sent["turnId"])
         for turn_id in turns:
             await client.finished(turn_id)
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
         await verified(client, session_id)
     texts = [text for kind, text in await in_database(said, session_id) if kind == "user"]
     assert sorted(texts, key=int) == [str(number) for number in range(25)]

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from gateway_app.host import GatewayHost
 from sessions_app.models import Message, Session
 from tests.fake_model_server import FakeModelServer, Gate, Json, Script
-from tests.gateway_app.busy.held import LOOK, held, held_in_a_step, inbound, said, states_of
+from tests.gateway_app.busy.held import LOOK, come, held, held_in_a_step, inbound, said, states_of
 from tests.gateway_app.coherence.elsewhere import in_database, messages
 from tests.gateway_app.heart import beat
 from tests.session_log import verified
@@ -104,13 +104,12 @@ async def test_it_takes_a_steering_message_once_wherever_in_the_run_it_arrives(
     async with SocketClient(owner) as client:
         session_id = (await client.say("0"))["sessionId"]
         for number in range(1, 25):
-            seen = len(client.events(session_id)) + number % 6
-            await client.until(lambda seen=seen: len(client.events(session_id)) >= seen)
+            await come(client, session_id, number % 6)
             await client.say(str(number), session_id, whenBusy="steer")
         await client.until(lambda: client.events(session_id)[-1]["event"]["type"] == "RUN_FINISHED")
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
         await beat(gateway)
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
         await verified(client, session_id)
     texts = [text for kind, text in await in_database(said, session_id) if kind == "user"]
     assert texts == [str(number) for number in range(25)]
@@ -145,7 +144,7 @@ async def test_it_steers_the_next_run_of_a_turn_whose_process_died(
         session = Session.objects.filter(pk=first["sessionId"])
         await in_database(session.update, lease_expires_at=None)
         await model.request(2)  # the other one's heartbeat finds the turn
-        assert await other.runner.wait_idle(10)
+        assert await other.runner.wait_idle(60)
     assert messages(model, 2)[-1] == ("user", "left!")
     assert await in_database(states_of, first["sessionId"]) == ["completed", "absorbed"]
 

@@ -1,5 +1,6 @@
 """A stop ends a turn in every phase, whoever gives it, and the model's connection with it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from tests.fake_model_server import FakeModelServer, Gate, Json, Script, ToolCal
 from tests.gateway_app.busy.held import said, states_of
 from tests.gateway_app.coherence.elsewhere import in_database
 from tests.session_log import verified
-from tests.socket_client import SocketClient
+from tests.socket_client import PATIENCE_S, SocketClient
 from tests.statements import every_connection
 from tests.toolbox import agent_tools
 
@@ -247,10 +248,8 @@ async def test_it_holds_no_transaction_while_a_model_or_a_tool_is_waited_for(
         with ExitStack() as held:
             held.callback(lambda: [gate.release() for gate in stage.gates])
             sent = await PHASES[phase](stage)
-            for _ in range(50):
-                if not (found := await sync_to_async(in_transactions)()):
-                    break
-                await client.ok("ping")
-            assert not found
+            async with asyncio.timeout(PATIENCE_S):
+                while await sync_to_async(in_transactions)():
+                    await client.ok("ping")
             await client.ok("turn.stop", turnId=sent["turnId"])
             await client.finished(sent["turnId"])

@@ -242,7 +242,7 @@ async def test_it_writes_nothing_more_for_a_session_deleted_in_a_turns_midst(
     with elsewhere():
         await in_database(delete_session, session_id=conversation.session_id)
     gate.release()
-    assert await gateway.runner.wait_idle(10)
+    assert await gateway.runner.wait_idle(60)
     assert await in_database(texts_of, conversation.session_id) == [("user", "hello")]
 
 

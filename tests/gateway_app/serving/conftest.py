@@ -26,7 +26,8 @@ from websockets.sync.client import connect
 from gateway_app.credentials import SHOWN_CHARACTERS, TOKEN_PREFIX
 
 ROOT = Path(__file__).resolve().parents[3]
-PATIENCE_S = 90
+PATIENCE_S = 300
+"""As long as a server may live, and as anything may take, on a busy machine."""
 
 
 def environment(data_dir: Path, **more: str) -> dict[str, str]:
@@ -92,12 +93,12 @@ class Served:
         return self
 
     def get(self, path: str, **options: Any) -> httpx2.Response:
-        return httpx2.get(self.url + path, **options)
+        return httpx2.get(self.url + path, timeout=PATIENCE_S, **options)
 
     def post(self, path: str, header: str, body: dict[str, Any]) -> dict[str, Any]:
         """The JSON that answers a JSON body; `header` is one more, as `Name: value`."""
         name, _, value = header.partition(": ")
-        answer = httpx2.post(self.url + path, json=body, headers={name: value})
+        answer = httpx2.post(self.url + path, json=body, headers={name: value}, timeout=PATIENCE_S)
         assert answer.is_success, answer.text
         found: dict[str, Any] = answer.json()
         return found
@@ -131,6 +132,8 @@ class Tab:
             additional_headers=headers,
             proxy=None,
             max_size=None,
+            open_timeout=PATIENCE_S,
+            ping_interval=None,
         )
         self.frames: list[dict[str, Any]] = []
 
@@ -208,7 +211,7 @@ class Site:
         return text
 
     def sql(self, statement: str, *params: Any) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(self.file)) as database:
+        with closing(sqlite3.connect(self.file, timeout=PATIENCE_S)) as database:
             rows = database.execute(statement, params).fetchall()
             database.commit()
         return rows

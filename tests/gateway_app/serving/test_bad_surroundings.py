@@ -13,7 +13,7 @@ import pytest
 
 from tests.chaos.place import free_port
 from tests.fake_model_server import FakeModelServer, Gate, Script
-from tests.gateway_app.serving.conftest import Served, Site, Tab
+from tests.gateway_app.serving.conftest import PATIENCE_S, Served, Site, Tab
 
 NOBODY: Final = 65_534
 WITHOUT_RIGHTS: Final = (
@@ -58,7 +58,7 @@ def test_it_refuses_a_database_file_that_it_may_not_write(site: Site) -> None:
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
     """Another program is in the midst of a write."""
-    with closing(sqlite3.connect(file, timeout=20, isolation_level=None)) as other:
+    with closing(sqlite3.connect(file, timeout=PATIENCE_S, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
         other.execute("ROLLBACK")
@@ -89,7 +89,7 @@ def test_it_waits_for_a_lock_that_another_program_holds_for_long(site: Site) -> 
                 gate.release()
                 tab.send("message.send", sessionId=made, clientMessageId="b", content="more")
                 wait_for_line(served, "Waiting for the SQLite lock")
-                until = monotonic() + 60
+                until = monotonic() + PATIENCE_S
                 while (ready := served.get("/readyz")).status_code == 200:
                     assert monotonic() < until
                 assert "waits" in ready.json()["storage"]

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from tests.gateway_app.serving.conftest import Served, Site
+from tests.gateway_app.serving.conftest import PATIENCE_S, Served, Site
 
 MEGABYTE = 1024 * 1024
 
@@ -22,7 +22,7 @@ def served(site: Site) -> Served:
 def connect(served: Served, head: str) -> socket.socket:
     """A connection on which a request's head was sent; `HOST` in it is the server's."""
     place = urlsplit(served.url)
-    connection = socket.create_connection((place.hostname, place.port), timeout=30)
+    connection = socket.create_connection((place.hostname, place.port), timeout=PATIENCE_S)
     connection.sendall(head.replace("HOST", place.netloc).replace("\n", "\r\n").encode("latin-1"))
     return connection
 
@@ -126,7 +126,7 @@ def test_it_takes_an_upload_that_is_larger_than_other_bodies(
 
 def test_it_takes_an_upload_by_cookie_only_with_the_csrf_token(site: Site) -> None:
     served = site.start(HERMES_ADMIN_PASSWORD="a long enough secret").ready()
-    with httpx2.Client(base_url=served.url) as browser:
+    with httpx2.Client(base_url=served.url, timeout=PATIENCE_S) as browser:
         browser.get("/accounts/login/")
         form = {"username": "admin", "password": "a long enough secret"}
         form["csrfmiddlewaretoken"] = browser.cookies["csrftoken"]

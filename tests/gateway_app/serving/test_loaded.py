@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.gateway_app.serving.conftest import ROOT, environment
+from tests.gateway_app.serving.conftest import PATIENCE_S, ROOT, environment
 
 SCRIPT = """
 import gc
@@ -30,7 +30,7 @@ def test_it_leaves_little_to_go_through(tmp_path: Path) -> None:
         env=environment(tmp_path, DJANGO_SETTINGS_MODULE="hermes_site.settings"),
         stdout=subprocess.PIPE,
         text=True,
-        timeout=90,
+        timeout=PATIENCE_S,
         check=True,
     )
     frozen, left = map(int, run.stdout.split()[-2:])

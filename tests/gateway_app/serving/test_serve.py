@@ -11,14 +11,14 @@ import httpx2
 import pytest
 from django.db import connection
 
-from tests.gateway_app.serving.conftest import Site
+from tests.gateway_app.serving.conftest import PATIENCE_S, Site
 
 
 @contextmanager
 def logged_in(address: str) -> Iterator[httpx2.Client]:
     """A browser that opened the link and pressed its button."""
     origin = address.split("/login/")[0]
-    with httpx2.Client(base_url=origin) as browser:
+    with httpx2.Client(base_url=origin, timeout=PATIENCE_S) as browser:
         assert browser.get(address).status_code == 200
         form = {"csrfmiddlewaretoken": browser.cookies["csrftoken"]}
         answer = browser.post(address, data=form, headers={"Origin": origin})
@@ -40,7 +40,7 @@ def test_it_serves_a_new_installation_and_ends_in_a_login_link(empty_site: Site)
             answer = browser.get(sheet)
             assert answer.status_code == 200
             assert "immutable" in answer.headers["Cache-Control"]
-    assert httpx2.get(link).status_code == 410
+    assert httpx2.get(link, timeout=PATIENCE_S).status_code == 410
     assert served.get("/healthz").json() == {"status": "ok"}
     ready = served.get("/readyz")
     assert (ready.status_code, ready.json()["ready"]) == (200, True)

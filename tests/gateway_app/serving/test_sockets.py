@@ -9,7 +9,7 @@ import pytest
 from websockets import ConnectionClosed, InvalidStatus
 
 from tests.fake_model_server import FakeModelServer, Gate, Script
-from tests.gateway_app.serving.conftest import Served, Site, Tab
+from tests.gateway_app.serving.conftest import PATIENCE_S, Served, Site, Tab
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def cookie(served: Served) -> str:
     """The session cookie of whoever presses the printed link's button."""
     served.read_until("Log in as")
     link = served.read_until("http")
-    with httpx2.Client() as browser:
+    with httpx2.Client(timeout=PATIENCE_S) as browser:
         browser.get(link)
         form = {"csrfmiddlewaretoken": browser.cookies["csrftoken"]}
         browser.post(link, data=form, headers={"Origin": served.url})
@@ -122,7 +122,7 @@ def test_it_starts_the_gateway_on_the_first_call_under_plain_daphne(site: Site) 
         command = ("-m", "daphne", "--fd", str(number), "hermes_site.asgi:application")
         served = site.keep(Served(site.data_dir, *command, inherit=(number,)))
         served.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        assert served.get("/readyz", timeout=30).json()["ready"] is True
+        assert served.get("/readyz").json()["ready"] is True
         with Tab(served, Authorization=f"Bearer {token}") as tab:
             assert tab.ask("hello", protocol="hermes.v1")["ok"]
         served.end()

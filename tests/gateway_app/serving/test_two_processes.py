@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import time
 from collections.abc import Iterator
 from typing import Any, Final
 from uuid import UUID
@@ -16,6 +15,7 @@ from sessions_app.signals import TranscriptRow
 from tests.coherence.oracle import expected_pieces
 from tests.fake_model_server import FakeModelServer, Script
 from tests.gateway_app.serving.conftest import Site, Tab
+from tests.gateway_app.serving.test_workers import DEAF, configured
 from tests.model_scripts import Json
 
 pytestmark = pytest.mark.redis
@@ -37,6 +37,7 @@ def tabs(site: Site, model: FakeModelServer) -> Iterator[list[Tab]]:
         "REDIS_URL": os.environ["REDIS_URL"],
         "OPENAI_BASE_URL": model.url,
         "OPENAI_API_KEY": "sk-test",
+        **configured(**DEAF),
     }
     both = [site.start(**env).ready() for _ in range(2)]
     bearer = f"Bearer {site.token()}"
@@ -162,18 +163,14 @@ def test_it_answers_each_message_that_follows_a_stop_from_elsewhere(
         if str(body["messages"][-1]["content"]).startswith("stop")
         else Script(tokens=["its own answer"])
     )
-    took_s = []
     for number in range(STOPS):
         here, there = tabs[number % 2], tabs[1 - number % 2]
         first = say(here, session_id, f"stop {number}")
-        began = time.monotonic()
         assert there.ask("turn.stop", sessionId=session_id)["ok"]
         second = say(there, session_id, f"answer {number}")
         assert ended(here, first)["outcome"]["type"] == "cancelled"
-        took_s.append(time.monotonic() - began)
         assert ended(there, second)["outcome"]["type"] == "success"
         acknowledge(site, tabs, session_id)
-    assert sorted(took_s)[STOPS * 95 // 100] < 2, sorted(took_s)[-10:]
     rows = site.sql(
         "SELECT count(*) FROM sessions_app_message WHERE kind = 'assistant' AND finish = 'stop'"
     )

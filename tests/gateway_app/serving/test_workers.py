@@ -183,7 +183,7 @@ def test_it_closes_sockets_of_a_token_that_a_command_revokes(
 def test_it_bounds_a_persons_sockets_over_all_workers_also_when_one_dies(
     site: Site, model: FakeModelServer
 ) -> None:
-    env = shared(model, **configured(user_sockets=4, limits_forget_s=3))
+    env = shared(model, **configured(user_sockets=4, limits_forget_s=8))
     served = site.start("--workers", "2", **env).ready()
     served.allow(5 * PATIENCE_S)
     bearer = f"Bearer {site.token()}"
@@ -282,7 +282,7 @@ def test_it_keeps_a_living_run_and_takes_a_dead_one_when_its_lease_is_over(
 ) -> None:
     """Two servers: the other one lets a long answer be, and goes on with it once nobody does."""
     model.script(Script(tokens=("one ", "two"), gates={1: Gate()}))
-    env = shared(model, **configured(lease_s=6, lease_renew_s=1))
+    env = shared(model, **configured(lease_s=10, lease_renew_s=1))
     dying, staying = (site.start(**env).ready() for _ in range(2))
     bearer = f"Bearer {site.token()}"
     with Tab(dying, Authorization=bearer) as tab, Tab(staying, Authorization=bearer) as other:
@@ -292,7 +292,7 @@ def test_it_keeps_a_living_run_and_takes_a_dead_one_when_its_lease_is_over(
         send(tab, session_id, "hello")
         other.event("TEXT_MESSAGE_CONTENT")
         first = leased_until(site)
-        until(lambda: leased_until(site) > first + timedelta(seconds=8))
+        until(lambda: leased_until(site) > first + timedelta(seconds=12))
         assert len(model.requests) == 1, "its first lease ran out long ago, and was renewed"
         dying.process.kill()
         assert other.event("RUN_ERROR")["metadata"]["hermes"]["retrying"] is True
