@@ -29,10 +29,17 @@ OTHERS: Final = [
     "- $$\n  a\n  $$\n- $b$\n- \\[\n- c\n\n$$\n- d\n- e\n$$\n",
     "- `a\n- b`\n- **c\n- d**\n- e\\\n- ![f](https://e.org/p.png)\n- <b>g</b>\n-\n-\n  h\n",
 ]
-# With a seed, so that the pieces are the same in every run.
-GROW: Final = """async (texts) => {
+LONG: Final = "Some words.\n\n" + "".join(
+    f"- item {at}\n" if at < 950 else f"\npart *{at}*\n" for at in range(1000)
+)
+IMPORT: Final = """
   const names = performance.getEntriesByType("resource").map(({ name }) => name);
   const { Prose } = await import(names.find((name) => /\\/js\\/prose(\\.\\w+)?\\.js$/.test(name)));
+"""
+# With a seed, so that the pieces are the same in every run.
+GROW: Final = (
+    f"async (texts) => {{{IMPORT}"
+    """
   performance.now = () => 0; // nothing costs time, so that nothing is drawn later
   let state = 1;
   const next = () => (state = (state * 1664525 + 1013904223) % 2 ** 32) / 2 ** 32;
@@ -55,6 +62,28 @@ GROW: Final = """async (texts) => {
     return [grown.element.innerHTML, whole.element.innerHTML, lost];
   }));
 }"""
+)
+# By a clock that makes every step of drawing a slice of its own.
+SLICES: Final = (
+    f"async ([text, other]) => {{{IMPORT}"
+    """
+  let now = 0;
+  performance.now = () => now;
+  const whole = new Prose(), sliced = new Prose(), overtaken = new Prose();
+  whole.update(text, false);
+  performance.now = () => (now += 1000);
+  sliced.update(text, false);
+  overtaken.update(text, false);
+  const first = sliced.element.children.length;
+  overtaken.update(other, false);
+  const passed = [];
+  while (sliced.element.innerHTML !== whole.element.innerHTML && passed.length < 2000) {
+    await new Promise((resolve) => setTimeout(resolve));
+    passed.push(sliced.element.querySelectorAll("li").length);
+  }
+  return [first, [...new Set(passed)], passed.length, overtaken.element.textContent.trim()];
+}"""
+)
 
 
 @pytest.mark.parametrize("name", STEADY)
@@ -70,3 +99,11 @@ def test_it_ends_as_the_whole_text_does(chat: ChatPage) -> None:
     for text, found in zip(texts, chat.page.evaluate(GROW, texts), strict=True):
         for grown, whole, _ in found:
             assert grown == whole, text
+
+
+def test_it_draws_a_long_answer_in_slices(chat: ChatPage) -> None:
+    first, items, slices, overtaken = chat.page.evaluate(SLICES, [LONG, "Other."])
+    assert first == 1
+    assert items == [*range(100, 950, 100), 950]
+    assert slices < 200
+    assert overtaken == "Other."

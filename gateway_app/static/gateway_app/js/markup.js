@@ -10,7 +10,8 @@ const DIRECTED = "p, ul, ol, li, h3, h4, h5, h6, blockquote, table";
 
 export function markup(html) {
   const fragment = sanitise(html);
-  for (const element of fragment.querySelectorAll(DIRECTED)) element.dir = "auto";
+  // The inner ones first: for each, the browser reads on to the first letter that has no direction yet.
+  for (const element of [...fragment.querySelectorAll(DIRECTED)].reverse()) element.dir = "auto";
   for (const cell of fragment.querySelectorAll("th, td")) isolate(cell);
   for (const table of fragment.querySelectorAll("table")) box(table, gettext("Table"));
   for (const pre of fragment.querySelectorAll("pre")) box(pre, gettext("Code")).dir = "ltr";

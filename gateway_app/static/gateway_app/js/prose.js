@@ -1,4 +1,5 @@
-// An answer's Markdown on the page. While it grows, finished blocks keep their nodes.
+// An answer's Markdown on the page. While it grows, finished blocks keep their nodes. One that is
+// complete and long is drawn in slices, with room for others between them.
 
 import { BlockStream } from "./blocks.js";
 import { CodeBlock } from "./code_block.js";
@@ -11,6 +12,8 @@ import { RowsBlock } from "./rows_block.js";
 
 const COSTLY_MS = 8;
 const REST = 4;
+const SLICE_MS = 30;
+const ROWS = 100;
 
 export class Prose {
   #stream = new BlockStream(markdown);
@@ -19,6 +22,7 @@ export class Prose {
   #live = null;
   #restsUntil = 0;
   #timer = null;
+  #slice = null;
   element = make("div", "prose");
 
   /**
@@ -50,15 +54,41 @@ export class Prose {
   }
 
   #draw(blocks) {
+    clearTimeout(this.#slice);
     while (this.#drawn.length > blocks.length) this.#erase(this.#drawn.pop());
-    blocks.forEach((block, at) => {
-      const drawn = this.#drawn[at];
-      if (drawn?.block === block) return;
-      const View = viewOf(block);
-      if (View !== null && drawn?.view instanceof View && drawn.view.update(block)) {
-        drawn.block = block;
-      } else this.#replace(at, block);
-    });
+    this.#go(this.#steps(blocks));
+  }
+
+  /** What grows is drawn at once, what is complete as far as its slice of time goes. */
+  #go(steps) {
+    const began = performance.now();
+    while (!steps.next().done) {
+      if (this.#live || performance.now() - began < SLICE_MS) continue;
+      this.#slice = setTimeout(() => this.#go(steps));
+      return;
+    }
+  }
+
+  *#steps(blocks) {
+    for (const [at, block] of blocks.entries()) {
+      if (this.#drawn[at]?.block === block || this.#grow(at, block)) continue;
+      const [first, ...others] = partsOf(block);
+      this.#replace(at, first);
+      yield;
+      for (const part of others) {
+        this.#grow(at, part);
+        yield;
+      }
+    }
+  }
+
+  /** True if what draws the block that is there draws this one too. */
+  #grow(at, block) {
+    const drawn = this.#drawn[at];
+    const View = viewOf(block);
+    if (View === null || !(drawn?.view instanceof View) || !drawn.view.update(block)) return false;
+    drawn.block = block;
+    return true;
   }
 
   #replace(at, block) {
@@ -80,6 +110,16 @@ function viewOf({ code, language, pieces, growing }) {
   if (pieces !== undefined) return RowsBlock;
   if (code === undefined) return null;
   return language.toLowerCase() === "mermaid" ? DiagramBlock : CodeBlock;
+}
+
+/** The block as it comes to stand there: a long list or table by so many rows more at a time. */
+function partsOf(block) {
+  const { pieces = [] } = block;
+  const parts = [];
+  for (let end = ROWS; end < pieces.length; end += ROWS) {
+    parts.push({ ...block, pieces: pieces.slice(0, end) });
+  }
+  return [...parts, block];
 }
 
 function draw(block) {
