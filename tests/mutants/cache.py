@@ -292,7 +292,10 @@ def _() -> None:
     AgentCache._checked = checked  # type: ignore[method-assign]
 
 
-@mutant("a running turn's agent can be evicted")
+@mutant(
+    "a running turn's agent can be evicted",
+    proof="tests/gateway_app/test_agent_cache.py::test_it_never_drops_what_runs",
+)
 def _() -> None:
     AgentCache.pin = lambda self, session_id: None  # type: ignore[method-assign]
     AgentCache.unpin = lambda self, session_id: None  # type: ignore[method-assign]
