@@ -122,7 +122,7 @@ async def test_it_finishes_an_answer_that_everybody_left(
         await client.until(lambda: client.text(sent["turnId"]))
         last = client.events()[-1]["seq"]
     gate.release()
-    assert await gateway.runner.wait_idle(10)
+    assert await gateway.runner.wait_idle(60)
     assert await in_database(states_of, sent["sessionId"]) == ["completed"]
     async with SocketClient(owner) as again:
         replay = {"sessionId": sent["sessionId"], "after": last}
@@ -198,7 +198,7 @@ async def test_it_ends_the_run_of_a_conversation_that_is_gone(
         session = Session.objects.filter(pk=sent["sessionId"])
         await in_database(session.delete)
         gate.release()
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
         late = {"sessionId": sent["sessionId"], "content": "x", "clientMessageId": "late"}
         assert (await client.refused("message.send", **late))["code"] == "not_found"
         model.forget_scripts()

@@ -261,7 +261,7 @@ async def test_it_drops_the_agents_of_fallbacks_once_they_are_idle(
         del agent
         gate.release()
         await client.finished(sent["turnId"])
-    assert await gateway.runner.wait_idle(10)
+    assert await gateway.runner.wait_idle(60)
     if order:
         assert await sync_to_async(ask_eviction)(owner=gateway.lease_owner)
     await gone.wait()

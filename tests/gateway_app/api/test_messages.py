@@ -88,7 +88,7 @@ async def test_it_counts_all_of_a_conversation_whatever_became_of_its_agent(
             "POST", f"/sessions/{session_id}/messages", {"clientMessageId": f"{number}",
                                                          "content": "Hello"},
         )  # fmt: skip
-        assert await gateway.runner.wait_idle(10)
+        assert await gateway.runner.wait_idle(60)
         gateway.cache.evict_idle()
         if number == 1:
             await client.ok("PATCH", f"/sessions/{session_id}", {"model": "openai:fake-2"})
@@ -178,7 +178,7 @@ async def test_it_says_why_a_turn_failed_in_the_readers_language(
     model.script(Script(status=401))
     body = {"clientMessageId": "m", "content": "Hello"}
     sent = await client.ok("POST", f"/sessions/{session_id}/messages", body)
-    assert await gateway.runner.wait_idle(10)
+    assert await gateway.runner.wait_idle(60)
     for language, words in (({}, "the key"), (german, "Schlüssel")):
         one = await client.ok("GET", f"/turns/{sent['turnId']}", headers=language)
         turns = await client.ok("GET", f"/sessions/{session_id}/turns", headers=language)
