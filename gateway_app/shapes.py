@@ -1,6 +1,6 @@
 """The JSON shapes of the wire: session, message, turn, queue item. Plain dicts, camelCase."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final, Protocol
@@ -63,8 +63,11 @@ def session_shape(session: Session, *, failed: bool, unread: bool) -> Shape:
     }
 
 
-def message_shape(message: Message, names: Mapping[int, str]) -> Shape:
-    """A stored row. `names` gives authors' names by user id."""
+def message_shape(
+    message: Message, names: Mapping[int, str], branches: Sequence[UUID] | None = None
+) -> Shape:
+    """A stored row. `names` gives authors' names by user id; `branches`, where it forks, the first
+    row of each branch."""
     return without_none(
         {
             "id": str(message.pk),
@@ -74,6 +77,7 @@ def message_shape(message: Message, names: Mapping[int, str]) -> Shape:
             "state": message.state,
             "parts": _sendable(message.parts),
             "parentId": message.parent_id and str(message.parent_id),
+            "branches": branches and [str(first) for first in branches],
             "turnId": message.turn_id and str(message.turn_id),
             "author": author_shape(message.author_id, names),
             "finish": message.finish,
@@ -93,6 +97,7 @@ def new_message_shape(message: NewMessage, revision: int, names: Mapping[int, st
             "kind": message.kind,
             "state": message.state,
             "parts": msgspec.Raw(message.parts.encode("utf-8", "surrogatepass")),
+            "parentId": message.hangs_on and str(message.hangs_on),
             "turnId": message.turn_id and str(message.turn_id),
             "author": author_shape(message.author_id, names),
             "finish": message.finish,

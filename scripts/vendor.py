@@ -42,8 +42,8 @@ ICONS: Final = Package(
 )
 ICON_NAMES: Final = (
     "archive", "archive-restore", "arrow-down", "arrow-left", "arrow-up", "bot", "check",
-    "chevron-down", "chevron-right", "chevron-up", "clock", "clock-arrow-up", "cloud",
-    "cloud-off", "code-xml", "copy", "corner-down-right", "cpu", "download", "ellipsis",
+    "chevron-down", "chevron-left", "chevron-right", "chevron-up", "clock", "clock-arrow-up",
+    "cloud", "cloud-off", "code-xml", "copy", "corner-down-right", "cpu", "download", "ellipsis",
     "ellipsis-vertical", "flame", "fold-vertical", "hand", "highlighter", "image", "info",
     "key", "keyboard", "languages", "link", "list-plus", "log-out", "menu", "message-square",
     "monitor", "moon", "panel-left", "pencil", "pin", "pin-off", "plug", "refresh-cw",

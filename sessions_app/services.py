@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from sessions_app import database as db
+from sessions_app.branches import read_change
 from sessions_app.errors import MessageInvalid, SessionNotFound
 from sessions_app.models import BLOCK, MODEL_KINDS, PERSON_KINDS, Message, Session
 from sessions_app.sentences import say
@@ -134,39 +135,16 @@ def branch_from(*, session_id: UUID, position: int) -> list[UUID]:
 
 
 @retry_lost_race
-def select_branch(*, session_id: UUID, message_id: UUID) -> int:
-    """The branch that holds the row is the active one; the revision after it.
-
-    Raises MessageInvalid when the row is not on another branch.
+def select_branch(*, session_id: UUID, message_id: UUID) -> tuple[int, int]:
+    """The branch that holds the row is the active one; the revision after it, and the position
+    from which the transcript differs. Raises MessageInvalid when the row is on no other branch.
     """
     with write_transcript(session_id) as (head, write):
         refuse_while_open(head)
-        off, on = _branch_change(session_id, message_id)
-        write.set_state(off, Message.State.BRANCHED)
-        write.set_state(on, Message.State.ACTIVE)
-    return write.revision
-
-
-def _branch_change(session_id: UUID, message_id: UUID) -> tuple[list[UUID], list[UUID]]:
-    """Which rows leave and which return when the branch of `message_id` is selected."""
-    found = Message.objects.filter(session_id=session_id, state__in=["active", "branched"])
-    rows = {row[0]: row[1:] for row in found.values_list("pk", "parent_id", "position", "state")}
-    if message_id not in rows or rows[message_id][2] != "branched":
-        raise MessageInvalid(say("This message is not on another branch."))
-    children: dict[UUID | None, list[UUID]] = {}
-    for pk, (parent, _, state) in rows.items():
-        if state == "branched":
-            children.setdefault(parent, []).append(pk)
-    on = [message_id]
-    above = rows[message_id][0]
-    while above in rows and rows[above][2] == "branched":
-        on.insert(0, above)
-        above = rows[above][0]
-    while below := children.get(on[-1]):
-        on.append(max(below, key=lambda pk: rows[pk][1]))
-    fork = rows[above][1] if above in rows else 0
-    off = [pk for pk, (_, position, state) in rows.items() if state == "active" and position > fork]
-    return off, on
+        change = read_change(session_id, message_id)
+        write.set_state(change.off, Message.State.BRANCHED)
+        write.set_state(change.on, Message.State.ACTIVE)
+    return write.revision, change.from_position
 
 
 @retry_lost_race

@@ -43,7 +43,7 @@ _INSERT_COLUMNS = (
 class NewMessage:
     """A row to insert. `parts` and `sent_parts` are JSON text.
 
-    Without a `parent_id`, its parent is the active row before it.
+    Without a `parent_id`, its parent is the active row before it: `hangs_on`, once it is inserted.
     """
 
     kind: str
@@ -53,6 +53,7 @@ class NewMessage:
     state: str = "active"
     sent_parts: str | None = None
     parent_id: UUID | None = None
+    hangs_on: UUID | None = field(default=None, init=False)
     turn_id: UUID | None = None
     author_id: int | None = None
     client_message_id: str | None = None
@@ -136,7 +137,14 @@ class TranscriptWrite:
             ]  # fmt: skip
             tuples.append(f"({_MARKS_7}, {parent}, {_MARKS_5})")
             self._rows.append(message.row)
-        db.execute(f"INSERT INTO {_MESSAGE} ({_INSERT_COLUMNS}) VALUES {', '.join(tuples)}", values)
+        stored = db.rows(
+            f"INSERT INTO {_MESSAGE} ({_INSERT_COLUMNS}) VALUES {', '.join(tuples)}"
+            " RETURNING id, parent_id",
+            values,
+        )
+        parents = {db.to_uuid(pk): parent and db.to_uuid(parent) for pk, parent in stored}
+        for message in messages:
+            message.hangs_on = parents[message.id]
 
     def set_parts(self, message_id: UUID, parts: str, sent_parts: str | None = None) -> int:
         """Replaces one row's content; how many rows it found."""

@@ -101,6 +101,7 @@ class MessageRow(TypedDict):
     state: MessageState
     parts: Any
     parentId: NotRequired[Uuid]
+    branches: NotRequired[list[Uuid]]
     turnId: NotRequired[Uuid]
     author: NotRequired[Author]
     finish: NotRequired[str]

@@ -19,6 +19,7 @@ from gateway_app.models import ReadMark, Turn
 from gateway_app.selectors.queue import OPEN, read_queue
 from gateway_app.shapes import Shape, message_shape, session_shape, timestamp, turn_shapes
 from sessions_app import database as db
+from sessions_app.branches import read_branches
 from sessions_app.errors import MessageInvalid, SessionNotFound
 from sessions_app.models import Message, Session
 from sessions_app.selectors import older_than, visible_to_person
@@ -212,8 +213,9 @@ def _page(session_id: UUID, before: str | None, limit: int) -> Shape:
     names = author_names([row.author_id for row in page if row.author_id is not None])
     turn_ids = {row.turn_id for row in page if row.turn_id is not None}
     turns = Turn.objects.filter(pk__in=turn_ids)
+    branches = read_branches(session_id, page)
     return {
-        "messages": [message_shape(row, names) for row in page],
+        "messages": [message_shape(row, names, branches.get(row.pk)) for row in page],
         "turns": turn_shapes(turns),
         "before": make_cursor(first.position, str(first.pk)) if more and first else None,
         "hasMore": more,

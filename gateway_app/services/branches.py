@@ -53,16 +53,11 @@ def switch_branch(*, session_id: UUID, message_id: UUID) -> tuple[int, LoggedEve
     """The branch with the message is the active one, and the log says so; the revision after it."""
     _refuse_unknown(session_id, message_id)
     with transaction.atomic(using=db.alias(), savepoint=False):
-        revision = select_branch(session_id=session_id, message_id=message_id)
-        event = events.rewritten(_fork(message_id), revision)
-        return revision, log_event(session_id, event)
+        revision, position = select_branch(session_id=session_id, message_id=message_id)
+        return revision, log_event(session_id, events.rewritten(position, revision))
 
 
 def _refuse_unknown(session_id: UUID, message_id: UUID) -> None:
     """Raises SessionNotFound for a message of no session, or of another one."""
     if not Message.objects.filter(pk=message_id, session_id=session_id).exists():
         raise SessionNotFound(say("This message does not exist."))
-
-
-def _fork(message_id: UUID) -> int:
-    return Message.objects.values_list("position", flat=True).get(pk=message_id)

@@ -1,5 +1,6 @@
 """The page around the conversation: list, titles, drafts, keys, phones, older pages."""
 
+import json
 import re
 import sqlite3
 from collections.abc import Callable
@@ -210,20 +211,21 @@ def test_a_page_of_older_rows_that_does_not_fill_the_screen_brings_the_next(
 
 
 def add_older_rows(served: Served, session: str, count: int) -> None:
-    """Rows of another writer, before everything the session has."""
+    """Rows before everything the session has."""
+    add_rows(served, session, [(number + 1, f"Older row {number}") for number in range(count)])
+
+
+def add_rows(served: Served, session: str, rows: list[tuple[int, str]]) -> None:
+    """Rows of another writer, as (position, text); position 0: at the end."""
+    session_id = session.replace("-", "")
     with sqlite3.connect(served.database, timeout=PATIENCE_MS / 1000) as database:
-        rows = [
-            (
-                session.replace("-", ""),
-                number + 1,
-                f'[{{"type":"text","text":"Older row {number}"}}]',
-            )
-            for number in range(count)
-        ]
         database.executemany(
             "INSERT INTO sessions_app_message (session_id, position, kind, parts)"
             " VALUES (?, ?, 'user', ?)",
-            rows,
+            [
+                (session_id, position, json.dumps([{"type": "text", "text": text}]))
+                for position, text in rows
+            ],
         )
     database.close()
 

@@ -138,6 +138,23 @@ test("it asks for a page of older rows once at a time", async () => {
   assert.equal(at.asked.length, 2);
 });
 
+test("it reads again what was in sight before the past changed, also after a loss", async () => {
+  const at = await subscribed();
+  at.feeds.accept({ ...at.log.snapshot(), messages: [message("new", 9)], hasMore: true, before: "one" });
+  at.feeds.loadOlder(SESSION);
+  await reply(at, { messages: [message("old", 1)], turns: [], before: "two", hasMore: true });
+  const again = { ...at.log.snapshot(), messages: [message("new", 9)], hasMore: true, before: "three" };
+  at.feeds.accept(again);
+  assert.equal(at.asked.at(-1).body.before, "three");
+  await refuse(at, new ConnectionLost());
+  assert.deepEqual(state(at).messages.map((row) => row.id), ["old", "new"]);
+  at.feeds.resume();
+  await reply(at, { mode: "replay", from: at.log.seq });
+  assert.equal(at.asked.at(-1).body.before, "three");
+  await reply(at, { messages: [message("old", 1, { state: "branched" })], turns: [], hasMore: false });
+  assert.equal(state(at).messages[0].state, "branched");
+});
+
 test("it lets the longest unopened idle session go, never the open or a running one", async () => {
   const at = await subscribed();
   at.feeds.accept(at.log.add(START));

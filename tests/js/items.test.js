@@ -171,3 +171,23 @@ test("it lets a person edit what they wrote, and nothing else", () => {
   assert.deepEqual(shown(1), ["u1"]);
   assert.deepEqual(shown(null), []);
 });
+
+test("it shows the way to other versions under a message, and under the end of an answer", () => {
+  const user = { ...USER, parentId: "x", branches: ["u0", "u1"] };
+  const rows = [
+    user,
+    message("a1", 2, { parentId: "u1", branches: ["a0", "a1", "a2"] }),
+    message("a9", 3, { parentId: "a1" }),
+  ];
+  const shown = items({ messages: rows, turns: { [TURN]: DONE } });
+  assert.deepEqual(types(shown), ["user", "branches", "answer", "answer", "footer", "branches"]);
+  const [own, answers] = shown.filter(({ type }) => type === "branches");
+  assert.deepEqual([own.own, own.at, own.ids.length, own.busy], [true, 1, 2, false]);
+  assert.deepEqual([answers.own, answers.at, answers.ids.length], [false, 1, 3]);
+  const other = { ...rows[1], id: "a2" };
+  const next = items({ messages: [user, other], turns: { [TURN]: DONE } });
+  assert.equal(next.at(-1).key, answers.key);
+  assert.equal(next[1], own);
+  const running = items({ messages: rows, run: { turnId: "t9", steps: [] } });
+  assert.ok(running.filter(({ type }) => type === "branches").every(({ busy }) => busy));
+});

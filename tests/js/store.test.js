@@ -6,6 +6,7 @@ import {
   applyHistory,
   applySnapshot,
   emptySession,
+  isBehind,
   messageKey,
 } from "../../gateway_app/static/gateway_app/js/store.js";
 import { FINISHED, Log, SESSION, TURN, custom, message } from "./fakes.js";
@@ -182,4 +183,46 @@ test("it knows when a running turn began from a snapshot", () => {
   const running = { turnId: TURN, startedAt, events: [STORY[0]] };
   const frame = { session: {}, seq: 1, revision: 0, messages: [], turns: [], running };
   assert.equal(applySnapshot(emptySession(SESSION), frame).run.startedAt, Date.parse(startedAt));
+});
+
+test("it keeps older rows in sight through a new reading, until they are read again", () => {
+  const log = new Log();
+  const rows = [1, 2, 3].map((number) => message(`r${number}`, number));
+  const known = { ...emptySession(SESSION), messages: [...rows, message("gone", 4), message("r5", 5)] };
+  const read = applySnapshot(known, {
+    ...log.snapshot(),
+    messages: [message("r5", 5, { revision: 9 })],
+    hasMore: true,
+    before: "cursor",
+  });
+  assert.deepEqual(read.messages.map(({ id }) => id), ["r1", "r2", "r3", "gone", "r5"]);
+  assert.ok(isBehind(read));
+  const page = [message("r3", 3, { state: "branched" })];
+  const further = applyHistory(read, { messages: page, turns: [], hasMore: true, before: "next" });
+  assert.deepEqual(further.messages.map(({ id, state }) => `${id} ${state}`), [
+    "r1 active", "r2 active", "r3 branched", "r5 active",
+  ]);
+  assert.ok(isBehind(further));
+  const last = { messages: rows.slice(0, 1), turns: [], hasMore: false };
+  const whole = applyHistory(further, last);
+  assert.deepEqual(whole.messages.map(({ id }) => id), ["r1", "r3", "r5"]);
+  assert.ok(!isBehind(whole));
+});
+
+test("it knows a live answer as one more branch beside those that it replaces", () => {
+  const log = new Log();
+  const old = { parentId: "u1", state: "branched" };
+  const start = {
+    ...emptySession(SESSION),
+    seq: log.seq,
+    messages: [USER, message("a1", 2, { ...old, turnId: "t1" }), message("a2", 3, { ...old, turnId: "t2" })],
+  };
+  const came = message("a3", 4, { parentId: "u1", turnId: "t3" });
+  const next = applied(start, log.add(custom("message", came), "t3"));
+  assert.deepEqual(next.messages.at(-1).branches, ["a2", "a3"]);
+  start.messages[2].branches = ["a1", "a2"];
+  const told = applied(start, log.frames[0]);
+  assert.deepEqual(told.messages.at(-1).branches, ["a1", "a2", "a3"]);
+  const second = message("b", 5, { parentId: "a3", turnId: "t3" });
+  assert.equal(applied(told, log.add(custom("message", second), "t3")).messages.at(-1).branches, undefined);
 });

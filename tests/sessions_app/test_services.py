@@ -127,7 +127,8 @@ def test_it_branches_and_switches_back(session: Session) -> None:
     states = [state for _, state in rows(session)]
     assert states == ["active", "branched", "branched", "active"]
     before = revision(session)
-    assert services.select_branch(session_id=session.pk, message_id=old[1].id) > before
+    revised, position = services.select_branch(session_id=session.pk, message_id=old[1].id)
+    assert revised > before and position == old[0].position
     states = [state for _, state in rows(session)]
     assert states == ["active", "active", "active", "branched"]
     with pytest.raises(MessageInvalid):

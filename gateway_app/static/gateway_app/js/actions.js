@@ -67,6 +67,14 @@ export class Actions {
     this.#ask(command.retry(sessionId, turnId, newClientMessageId()));
   }
 
+  /** Another version of a message or of an answer, with what followed it; `words` tell which. */
+  async selectBranch(messageId, words) {
+    const { conversation, connection } = this.#model;
+    if (!connection.ready) return this.#screen.refuse(WORDS.offline);
+    const asked = command.selectBranch(conversation.sessionId, messageId);
+    if ((await this.#ask(asked)) !== null) this.#screen.say(words);
+  }
+
   /** The menu of models opens at the button; the turn is tried again with the one that is picked. */
   retryWithAnother(turnId, button) {
     this.#screen.openModels(button, async (choice) => {

@@ -1,7 +1,14 @@
 // The sessions this page follows: subscribing, catching up after a loss, older pages.
 
 import { CommandError, command } from "./protocol.js";
-import { applyEvent, applyHistory, applyQueue, applySnapshot, emptySession } from "./store.js";
+import {
+  applyEvent,
+  applyHistory,
+  applyQueue,
+  applySnapshot,
+  emptySession,
+  isBehind,
+} from "./store.js";
 
 const KEPT = 8;
 const AGAIN_MS = 1000;
@@ -11,6 +18,7 @@ export class Feeds {
   #states = new Map();
   #syncing = new Set();
   #loading = new Set();
+  #behind = new Set();
   #current = null;
 
   /** options: connection, clock, onChange(sessionId). */
@@ -57,7 +65,10 @@ export class Feeds {
     const state = this.#states.get(frame.sessionId);
     if (state === undefined) return;
     if (frame.kind === "event") this.#acceptEvent(state, frame);
-    else if (frame.type === "snapshot") this.#put(applySnapshot(state, frame));
+    else if (frame.type === "snapshot") {
+      this.#put(applySnapshot(state, frame));
+      this.#readBehind(frame.sessionId);
+    }
   }
 
   setQueue(sessionId, queue) {
@@ -83,6 +94,25 @@ export class Feeds {
     }
   }
 
+  /** Its older rows are being read again: what is drawn stands until they are there. */
+  isReading(sessionId) {
+    return this.#behind.has(sessionId);
+  }
+
+  /** What was in sight before a new reading is read again, page by page. */
+  async #readBehind(sessionId) {
+    if (this.#behind.has(sessionId) || !this.#isBehind(sessionId)) return;
+    this.#behind.add(sessionId);
+    while (this.#isBehind(sessionId) && (await this.loadOlder(sessionId)));
+    this.#behind.delete(sessionId);
+    this.#options.onChange(sessionId);
+  }
+
+  #isBehind(sessionId) {
+    const state = this.#states.get(sessionId);
+    return state !== undefined && isBehind(state);
+  }
+
   #acceptEvent(state, frame) {
     const { connection, clock } = this.#options;
     connection.noteEvent(frame.sessionId, frame.seq);
@@ -101,6 +131,7 @@ export class Feeds {
     try {
       await connection.request(command.subscribe(sessionId, state.seq ?? undefined));
       this.#syncing.delete(sessionId);
+      this.#readBehind(sessionId);
     } catch (error) {
       this.#syncing.delete(sessionId);
       if (!(error instanceof CommandError)) return;

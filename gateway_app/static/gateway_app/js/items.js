@@ -28,10 +28,13 @@ function rowItems(state, others, me) {
   const results = toolResults(state.messages);
   const shown = state.messages.filter(isShown);
   const lastOfTurn = new Map(shown.map((message) => [message.turnId, message.id]));
+  const forkOfTurn = new Map(shown.filter(isFork).map((message) => [message.turnId, message]));
   const items = [];
   for (const message of shown) {
     items.push(rowItem(state, message, results, { others, me }));
-    if (lastOfTurn.get(message.turnId) === message.id) items.push(...turnEnd(state, message));
+    if (message.kind === "user") items.push(...branchItem(state, message));
+    if (lastOfTurn.get(message.turnId) !== message.id) continue;
+    items.push(...turnEnd(state, message), ...branchItem(state, forkOfTurn.get(message.turnId)));
   }
   rows = { of, items };
   return items;
@@ -143,6 +146,27 @@ function turnEnd(state, last) {
 function hasFacts(turn) {
   if (turn.state === "failed") return Boolean(turn.usage);
   return Boolean(turn.verdict || turn.usage || turn.durationMs);
+}
+
+/** An answer, or the notice in its place, beside which there are others. */
+function isFork(message) {
+  return message.kind !== "user" && message.branches !== undefined;
+}
+
+/** The way to the other versions of a message or of an answer: the same place whichever is shown. */
+function branchItem(state, message) {
+  const ids = message?.branches;
+  if (ids === undefined) return [];
+  const busy = state.run !== null;
+  const item = () => ({
+    key: `${message.kind === "user" ? "u" : "a"}:${message.parentId ?? ""}`,
+    type: "branches",
+    own: message.kind === "user",
+    ids,
+    at: ids.indexOf(message.id),
+    busy,
+  });
+  return [kept(ids, [message, busy], item)];
 }
 
 function runItems(state, connected) {

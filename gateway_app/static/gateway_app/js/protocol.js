@@ -101,6 +101,7 @@ export const command = Object.freeze({
     turnId,
     clientMessageId,
   }),
+  selectBranch: (sessionId, messageId) => ({ type: "branch.select", sessionId, messageId }),
   editQueued: (turnId, { content, whenBusy }) => ({
     type: "queue.edit",
     turnId,

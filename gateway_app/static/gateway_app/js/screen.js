@@ -178,7 +178,7 @@ export class Screen {
     const switched = this.#shown !== current;
     this.#views.head.show(this.#headOf(state));
     this.#drawList(sessionId);
-    this.#drawThread(state, items);
+    if (!feeds.isReading(sessionId)) this.#drawThread(state, items);
     this.#shown = current;
     this.#views.dock.show(state, this.#agentName(state), queued);
     this.#drawConnection();

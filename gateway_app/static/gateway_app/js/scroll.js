@@ -30,6 +30,12 @@ export class Scroll {
     this.#toEnd.hidden = true;
   }
 
+  /** What changes next leaves this element where it stands, though the end may come into sight. */
+  hold(element) {
+    this.#atEnd = false;
+    this.#anchors = [{ element, offset: this.#offset(element) }];
+  }
+
   #jump() {
     this.#box.scrollTop = this.#box.scrollHeight;
     this.#top = this.#box.scrollTop;

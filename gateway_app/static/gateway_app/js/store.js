@@ -1,10 +1,13 @@
 // One session as this client knows it. Pure: old state + frames = the state a fresh client gets.
 //
 // {sessionId, session, seq, revision, messages (in order), turns {turnId: turn}, run, queue,
-//  hasMore, cursor, keys {messageId: key}, loaded}
+//  hasMore, cursor, readFrom, keys {messageId: key}, loaded}
+// Rows before the position `readFrom` are of an earlier reading, and stay until they are read again.
 
 import { applyRunEvent, keyOfStep, newRun } from "./run.js";
 import { failTurn, finishTurn, startTurn } from "./turns.js";
+
+const KEPT_ROWS = 500;
 
 export function emptySession(sessionId, session = null) {
   return {
@@ -18,6 +21,7 @@ export function emptySession(sessionId, session = null) {
     queue: [],
     hasMore: false,
     cursor: null,
+    readFrom: 0,
     keys: {},
     loaded: false,
   };
@@ -26,17 +30,19 @@ export function emptySession(sessionId, session = null) {
 /** The snapshot's state. Keys of rows that were there before stay, so nothing is drawn anew. */
 export function applySnapshot(state, frame) {
   const { running } = frame;
+  const before = frame.hasMore ? rowsBefore(state, frame.messages) : [];
   return {
     ...state,
     session: frame.session,
     seq: frame.seq,
     revision: frame.revision,
-    messages: inOrder(frame.messages),
-    turns: byTurn({}, frame.turns),
+    messages: inOrder([...before.slice(-KEPT_ROWS), ...frame.messages]),
+    turns: byTurn(before.length > 0 ? state.turns : {}, frame.turns),
     run: running && runOf(running),
     queue: frame.queue ?? [],
     hasMore: frame.hasMore,
     cursor: frame.before ?? null,
+    readFrom: before.length > 0 ? frame.messages[0].position : 0,
     loaded: true,
   };
 }
@@ -60,17 +66,30 @@ export function applyEvent(state, frame) {
   return [next, isRewrite(event) ? "reread" : "applied"];
 }
 
-/** Older rows before the known ones; a row that is known already stays as it is. */
+/** Older rows before those that were read; of these, a row stays as it is. */
 export function applyHistory(state, result) {
-  const known = new Set(state.messages.map((message) => message.id));
+  const read = state.messages.filter((message) => message.position >= state.readFrom);
+  const known = new Set(read.map((message) => message.id));
   const older = result.messages.filter((message) => !known.has(message.id));
+  const before = result.hasMore ? rowsBefore(state, older) : [];
   return {
     ...state,
-    messages: inOrder([...older, ...state.messages]),
+    messages: inOrder([...before, ...older, ...read]),
     turns: { ...byTurn({}, result.turns), ...state.turns },
     hasMore: result.hasMore,
     cursor: result.before ?? null,
+    readFrom: before.length > 0 ? older[0].position : 0,
   };
+}
+
+function rowsBefore(state, messages) {
+  const first = messages[0]?.position ?? 0;
+  return state.messages.filter((message) => message.position < first);
+}
+
+/** Some rows are of an earlier reading. */
+export function isBehind(state) {
+  return (state.messages[0]?.position ?? 0) < state.readFrom;
 }
 
 export function applyQueue(state, queue) {
@@ -132,12 +151,24 @@ function reduceCustom(state, event) {
 
 /** The row takes the place of the step that became it, and its key: nothing is drawn anew. */
 function withMessage(state, event) {
-  const message = event.value;
+  const message = asBranch(state.messages, event.value);
   const next = { ...state, messages: withRow(state.messages, message) };
   if (state.run?.turnId !== message.turnId || message.kind !== "assistant") return next;
   const key = message.state === "active" ? keyOfStep(state.run, message) : null;
   const keys = key === null ? state.keys : { ...state.keys, [message.id]: key };
   return { ...next, run: applyRunEvent(state.run, event), keys };
+}
+
+/** A row of a new turn that hangs where another one hung: the newest of its branches. */
+function asBranch(messages, message) {
+  const { parentId, turnId } = message;
+  if (!parentId || !turnId) return message;
+  const other = messages.findLast(
+    (known) => known.parentId === parentId && known.turnId && known.state === "branched",
+  );
+  if (other === undefined || other.turnId === turnId) return message;
+  const branches = (other.branches ?? [other.id]).filter((id) => id !== message.id);
+  return { ...message, branches: [...branches, message.id] };
 }
 
 function withTurn(state, turnId, change) {

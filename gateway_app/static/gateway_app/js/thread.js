@@ -1,6 +1,7 @@
 // The open conversation on the page: its items, older pages on the way up, what is announced.
 
 import { AnswerView } from "./answer_view.js";
+import { BranchesView } from "./branches_view.js";
 import { KeyedList } from "./dom.js";
 import { FooterView } from "./footer_view.js";
 import { FoldView, NoticeView, OperatorView, UserView, WorkingView } from "./message_views.js";
@@ -19,6 +20,7 @@ const VIEWS = {
   superseded: () => new FoldView(),
   working: () => new WorkingView(),
   footer: (actions) => new FooterView(actions),
+  branches: (actions, hold) => new BranchesView(actions, hold),
 };
 
 export class Thread {
@@ -28,7 +30,7 @@ export class Thread {
   #working = null;
   #near;
 
-  /** `actions`: editPending, removePending, retryPending, editOwn, retryTurn, loadOlder. */
+  /** `actions`: editPending, removePending, retryPending, editOwn, retryTurn, selectBranch, loadOlder. */
   constructor(parts, actions) {
     this.#parts = parts;
     this.#list = new KeyedList(parts.items, (item) => this.#view(item, actions));
@@ -63,7 +65,8 @@ export class Thread {
   }
 
   #view(item, actions) {
-    const view = VIEWS[item.type]?.(actions) ?? new FoldView();
+    const hold = (element) => this.#scroll.hold(element);
+    const view = VIEWS[item.type]?.(actions, hold) ?? new FoldView();
     if (view instanceof WorkingView) this.#working = view;
     this.#near.observe(view.element);
     return view;
