@@ -30,7 +30,7 @@ def test_it_documents_every_field() -> None:
         session=session, author=session.owner, parent=first, turn_id=turn.pk, finish="stop",
         client_message_id="m",
     )  # fmt: skip
-    whole = shapes.message_shape(row, {session.owner_id: "ann"})
+    whole = shapes.message_shape(row, {session.owner_id: "ann"}, [row.pk, row.pk])
     assert set(whole) == set(schemas.MessageRow.__annotations__)
     assert agrees(shapes.message_shape(first, {}), schemas.MessageRow)
     record = shapes.turn_record_shape(turn)
