@@ -31,6 +31,10 @@ class TreeRow:
     turn_id: UUID | None
 
 
+_FIELDS: Final = ("pk", "parent_id", "position", "state", "turn_id")
+"""A row's columns, in the order of `TreeRow`."""
+
+
 @dataclass(frozen=True, slots=True)
 class BranchChange:
     """The rows that leave and that return, and the position from which the transcript differs."""
@@ -43,7 +47,7 @@ class BranchChange:
 def read_change(session_id: UUID, message_id: UUID) -> BranchChange:
     """What it takes to show the branch with the row. Raises MessageInvalid: it is on no other."""
     found = Message.objects.filter(session_id=session_id).order_by("position", "pk")
-    rows = [TreeRow(*row) for row in found.values_list(*TreeRow.__slots__)]
+    rows = [TreeRow(*row) for row in found.values_list(*_FIELDS)]
     chosen = next((row for row in rows if row.id == message_id), None)
     if chosen is None or chosen.state != "branched":
         raise MessageInvalid(say("This message is not on another branch."))
@@ -53,24 +57,24 @@ def read_change(session_id: UUID, message_id: UUID) -> BranchChange:
 def read_branches(session_id: UUID, messages: Iterable[Message]) -> dict[UUID, list[UUID]]:
     """By row: the first rows of the branches that fork there, its own among them, oldest first.
 
-    Only where there are several.
+    Only where there are several. Those that are not shown are read, however far away they stand.
     """
-    parents = {row.parent_id for row in messages if row.turn_id is not None}
-    forks = Q(parent_id__in=parents - {None})
-    if None in parents:
-        forks |= Q(parent_id=None)
+    mine = {row.pk: TreeRow(*(getattr(row, name) for name in _FIELDS)) for row in messages}
+    parents = {row.parent_id for row in mine.values()}
+    on = Q(parent_id__in=parents - {None})
     found = Message.objects.filter(
-        forks, session_id=session_id, state__in=_ON_A_BRANCH, turn_id__isnull=False
-    ).order_by("position", "pk")
+        on | Q(parent_id=None) if None in parents else on, session_id=session_id, state="branched"
+    )
+    rows = mine | {row[0]: TreeRow(*row) for row in found.values_list(*_FIELDS)}
     children: dict[UUID | None, list[TreeRow]] = {}
-    for values in found.values_list(*TreeRow.__slots__):
-        row = TreeRow(*values)
-        children.setdefault(row.parent_id, []).append(row)
+    for row in sorted(rows.values(), key=lambda row: (row.position, row.id)):
+        if row.turn_id is not None and row.state in _ON_A_BRANCH:
+            children.setdefault(row.parent_id, []).append(row)
     branches: dict[UUID, list[UUID]] = {}
-    for rows in children.values():
-        first = [group[0] for group in _alternatives(rows)]
-        if len(first) > 1 and sum(row.state == "active" for row in first) < 2:
-            ids = [row.id for row in first]
+    for siblings in children.values():
+        heads = [group[0] for group in _alternatives(siblings)]
+        if len(heads) > 1 and sum(row.state == "active" for row in heads) < 2:
+            ids = [row.id for row in heads]
             branches |= dict.fromkeys(ids, ids)
     return branches
 

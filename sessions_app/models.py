@@ -219,6 +219,11 @@ class Message(models.Model):
         indexes = [
             models.Index(fields=["session", "position", "id"], name="message_order"),
             models.Index(fields=["session", "revision"], name="message_changed"),
+            models.Index(
+                fields=["session", "parent"],
+                condition=models.Q(state="branched"),
+                name="message_branches",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -73,8 +73,11 @@ def session_with_history(owner: User, turns: int) -> str:
         for place, kind in enumerate(("user", "assistant"), start=1):
             position = block * BLOCK + place
             rows.append(
-                Message(session=session, kind=kind, parts=text, position=position, turn_id=run.pk)
-            )
+                Message(
+                    session=session, kind=kind, parts=text, position=position, turn_id=run.pk,
+                    parent=rows[-1] if rows else None,
+                )
+            )  # fmt: skip
         events.append(Event(session=session, seq=block, turn_id=run.pk, body="[]"))
     Turn.objects.bulk_create(runs, batch_size=500)
     Message.objects.bulk_create(rows, batch_size=500)
