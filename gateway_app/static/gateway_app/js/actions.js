@@ -1,7 +1,5 @@
-// What a person can do on the page, in terms of commands. No drawing here.
+// What a person can do in the open conversation, in terms of commands. No drawing here.
 
-import { copyText } from "./dom.js";
-import { saveFile } from "./download.js";
 import { lastOwnMessage } from "./editing.js";
 import { gettext, interpolate } from "./i18n.js";
 import { command, newClientMessageId, plainText } from "./protocol.js";
@@ -143,7 +141,7 @@ export class Actions {
       return true;
     }
     const chosen = agent === null ? { model } : { agent, model: "" };
-    if (!(await this.#try(() => sessions.update(sessionId, chosen)))) return false;
+    if (!(await this.#screen.attempt(() => sessions.update(sessionId, chosen)))) return false;
     this.#screen.say(answersWords(models.modelOf(sessions.find(sessionId))));
     return true;
   }
@@ -151,56 +149,6 @@ export class Actions {
   async loadOlder() {
     const { conversation, feeds } = this.#model;
     return conversation.sessionId !== null && feeds.loadOlder(conversation.sessionId);
-  }
-
-  async rename(sessionId, title) {
-    await this.#try(() => this.#model.sessions.update(sessionId, { title }));
-  }
-
-  async pin(session) {
-    const pinned = !session.pinned;
-    if (!(await this.#try(() => this.#model.sessions.update(session.id, { pinned })))) return;
-    this.#screen.say(pinned ? WORDS.pinned : WORDS.unpinned);
-  }
-
-  /** Out of the list or back into it, with the way back. The conversation stays open. */
-  async archive(session) {
-    const { sessions } = this.#model;
-    const archived = !session.archived;
-    const put = (value) => this.#try(() => sessions.update(session.id, { archived: value }));
-    if (!(await put(archived))) return;
-    const words = archived ? WORDS.archived : WORDS.unarchived;
-    this.#screen.offer(named(words, session), () => put(!archived));
-  }
-
-  async copyLink(sessionId) {
-    await copyText(new URL(`/c/${sessionId}/`, location.href).href);
-    this.#screen.offer(WORDS.linkCopied, null);
-  }
-
-  /** `form`: markdown or jsonl. The server makes the file, and says whose it may be. */
-  async exportAs(sessionId, form) {
-    await this.#try(async () => {
-      const name = await saveFile(`/api/v1/sessions/${sessionId}/export?form=${form}`);
-      this.#screen.offer(interpolate(WORDS.exported, [name]), null);
-    });
-  }
-
-  /** Deletes at once and offers the way back. */
-  async remove(session) {
-    const { sessions, conversation, feeds } = this.#model;
-    if (!(await this.#try(() => sessions.remove(session.id)))) return;
-    const wasOpen = conversation.current === session.id;
-    feeds.forget(session.id);
-    if (wasOpen) this.startNew();
-    else this.#screen.home(); // the row that had the focus is gone
-    this.#screen.offer(named(WORDS.deleted, session), () => this.#restore(session.id, wasOpen));
-  }
-
-  startNew() {
-    const { conversation } = this.#model;
-    if (!isNew(conversation.current) || location.pathname !== "/") conversation.startNew();
-    this.#screen.home();
   }
 
   async #saveEdit(content) {
@@ -216,13 +164,6 @@ export class Actions {
     this.#screen.follow();
   }
 
-  async #restore(sessionId, open) {
-    const { sessions, conversation } = this.#model;
-    if (!(await this.#try(() => sessions.restore(sessionId)))) return;
-    this.#screen.say(WORDS.restored);
-    if (open) conversation.open(sessionId);
-  }
-
   #showQueue(result) {
     const { conversation, feeds } = this.#model;
     const queue = result?.queue;
@@ -231,28 +172,13 @@ export class Actions {
 
   async #ask(body) {
     let result = null;
-    await this.#try(async () => {
+    await this.#screen.attempt(async () => {
       result = await this.#model.connection.request(body);
     });
     return result;
-  }
-
-  /** True if it was done; else the person is told why not. */
-  async #try(work) {
-    try {
-      await work();
-      return true;
-    } catch (error) {
-      this.#screen.alarm(error.message);
-      return false;
-    }
   }
 }
 
 function answersWords(model) {
   return interpolate(gettext("%s answers from now on"), [model.name]);
-}
-
-function named(words, session) {
-  return interpolate(words, [session.title || WORDS.untitled]);
 }

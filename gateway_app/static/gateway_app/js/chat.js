@@ -12,6 +12,7 @@ import { Outbox, movedTo } from "./outbox.js";
 import { Preferences } from "./preferences.js";
 import { Screen } from "./screen.js";
 import { Sender, isNew } from "./sender.js";
+import { SessionActions } from "./session_actions.js";
 import { Sessions } from "./sessions.js";
 import { Shell } from "./shell.js";
 import { Seen } from "./seen.js";
@@ -46,6 +47,7 @@ const model = {
 let wasReady = false;
 const screen = new Screen(model, parts);
 const actions = new Actions(model, screen);
+const sessionActions = new SessionActions(model, screen);
 
 model.conversation = new Conversation({
   waiting: () => outbox.entries.findLast((entry) => isNew(entry.conversation))?.conversation,
@@ -165,7 +167,7 @@ async function checkLogin() {
 }
 
 const menu = new Menu(parts.menu);
-const shell = new Shell({ model, parts, screen, actions, menu, storage });
+const shell = new Shell({ model, parts, screen, actions, sessionActions, menu, storage });
 screen.attach(actions, shell.listActions, menu);
 for (const name of ["online", "offline", "pageshow"]) {
   window.addEventListener(name, () => model.connection.probe());

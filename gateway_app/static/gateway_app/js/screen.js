@@ -31,7 +31,7 @@ export class Screen {
   attach(actions, listActions, menu) {
     const parts = this.#parts;
     this.#views = {
-      head: new Head(parts, actions),
+      head: new Head(parts, listActions),
       thread: new Thread(parts, actions),
       sidebar: new Sidebar(parts, listActions),
       dock: new Dock(parts, this.#model, actions, menu),
@@ -104,6 +104,17 @@ export class Screen {
   alarm(sentence) {
     this.#views.toast.show(sentence, null);
     this.#views.announcer.tell({ alert: sentence });
+  }
+
+  /** True if it was done; else the person is told why not. */
+  async attempt(work) {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      this.alarm(error.message);
+      return false;
+    }
   }
 
   /** For who does not see the strip, which says it too. */

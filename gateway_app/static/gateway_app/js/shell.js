@@ -21,15 +21,17 @@ export class Shell {
   #parts;
   #screen;
   #actions;
+  #sessionActions;
   #views;
   #favicon = new Favicon();
 
-  /** `model`, `screen` and `actions` as chat.js makes them. */
-  constructor({ model, parts, screen, actions, menu, storage }) {
+  /** `model`, `screen`, `actions` and `sessionActions` as chat.js makes them. */
+  constructor({ model, parts, screen, actions, sessionActions, menu, storage }) {
     this.#model = model;
     this.#parts = parts;
     this.#screen = screen;
     this.#actions = actions;
+    this.#sessionActions = sessionActions;
     labelKeys(document);
     this.#views = {
       menu,
@@ -59,9 +61,9 @@ export class Shell {
       menu: (button, session) =>
         this.#views.menu.open(
           button,
-          sessionMenu(session, this.#actions, () => this.#screen.startRename(session.id)),
+          sessionMenu(session, this.#sessionActions, () => this.#screen.startRename(session.id)),
         ),
-      rename: (sessionId, title) => this.#actions.rename(sessionId, title),
+      rename: (sessionId, title) => this.#sessionActions.rename(sessionId, title),
       loadMore: () => this.#model.sessions.loadMore(),
       showArchived: (archived) => this.#model.sessions.show({ archived }),
     };
@@ -94,7 +96,7 @@ export class Shell {
 
   #newChat(text = "") {
     this.#views.drawer.chosen();
-    this.#actions.startNew();
+    this.#sessionActions.startNew();
     if (text !== "") this.#screen.takeBack(text);
   }
 
@@ -136,11 +138,11 @@ export class Shell {
       find: () => this.#views.find.open(),
       copyAnswer: () => this.#copyAnswer(),
       rename: () => this.#screen.renameOpen(),
-      pin: (session) => this.#actions.pin(session),
-      copyLink: (sessionId) => this.#actions.copyLink(sessionId),
-      exportAs: (sessionId, form) => this.#actions.exportAs(sessionId, form),
-      archive: (session) => this.#actions.archive(session),
-      remove: (session) => this.#actions.remove(session),
+      pin: (session) => this.#sessionActions.pin(session),
+      copyLink: (sessionId) => this.#sessionActions.copyLink(sessionId),
+      exportAs: (sessionId, form) => this.#sessionActions.exportAs(sessionId, form),
+      archive: (session) => this.#sessionActions.archive(session),
+      remove: (session) => this.#sessionActions.remove(session),
     });
   }
 
@@ -158,7 +160,7 @@ export class Shell {
         this.#views.drawer.chosen();
         settings.open();
       },
-      headShare: () => this.#actions.copyLink(this.#model.conversation.sessionId),
+      headShare: () => this.#sessionActions.copyLink(this.#model.conversation.sessionId),
       headFind: () => find.open(),
       titleMenu: () => menu.open(parts.titleMenu, this.#menuOfOpen()),
       headMore: () => menu.open(parts.headMore, headMenu(this.#menuOfOpen(), () => find.open())),
@@ -167,7 +169,7 @@ export class Shell {
   }
 
   #menuOfOpen() {
-    return sessionMenu(this.#session, this.#actions, () => this.#screen.renameOpen());
+    return sessionMenu(this.#session, this.#sessionActions, () => this.#screen.renameOpen());
   }
 
   #bindKeys() {
