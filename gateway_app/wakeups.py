@@ -178,6 +178,13 @@ class WakeUps:
                 await asyncio.sleep(_REST_S)
 
     def _take(self, message: dict[str, Any]) -> None:
+        """One message's news. Another version's, that cannot be read, make nobody deaf."""
+        try:
+            self._tell(message)
+        except Exception:
+            logger.exception("A wake-up could not be taken")
+
+    def _tell(self, message: dict[str, Any]) -> None:
         if message.get("from") == self._sender:
             return
         for session_id, seq in message.get("seqs", {}).items():

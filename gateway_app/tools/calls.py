@@ -63,8 +63,9 @@ class ToolCalls:
     async def _result(self, tool: Tool, arguments: str, context: ToolContext) -> str:
         call = tool.prepare(clean(arguments), context)
         run = self._threads.run if tool.blocking else self._threads.run_coroutine
-        work = _contained(run(call, context.session_id))
-        content = await self._within(work, tool.timeout_s or self._timeout_s)
+        begun = asyncio.Event()
+        work = _contained(run(call, context.session_id, begun.set))
+        content = await self._within(work, tool.timeout_s or self._timeout_s, begun)
         if len(content) > self._characters:
             raise ToolError(
                 f"It ran, but its result has {len(content):,} characters, and at most"
@@ -72,7 +73,9 @@ class ToolCalls:
             )
         return content
 
-    async def _within(self, work: Coroutine[Any, Any, str], limit_s: float) -> str:
+    async def _within(
+        self, work: Coroutine[Any, Any, str], limit_s: float, begun: asyncio.Event
+    ) -> str:
         """What the work gives. It is told to end after the limit, and is not waited for."""
         task = asyncio.create_task(work)
         self._running.add(task)
@@ -82,6 +85,10 @@ class ToolCalls:
         finally:
             if not task.done():
                 task.cancel()
+        if not task.done() and not begun.is_set():
+            raise ToolError(
+                f"It was not run: for {limit_s:g} s other calls took every place. Try again later."
+            )
         if not task.done():
             raise ToolError(
                 f"It did not answer within {limit_s:g} s, and was given up. It may have run."

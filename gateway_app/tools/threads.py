@@ -31,13 +31,21 @@ class ToolThreads:
         self._shares: WeakValueDictionary[UUID, asyncio.Semaphore] = WeakValueDictionary()
         self._own_shares: WeakValueDictionary[UUID, threading.Semaphore] = WeakValueDictionary()
 
-    async def run_coroutine(self, call: Callable[[], Any], session_id: UUID) -> Any:
+    async def run_coroutine(
+        self, call: Callable[[], Any], session_id: UUID, begun: Callable[[], None]
+    ) -> Any:
         """What the coroutine function gives; at most `limit` of them use Django's ORM at once."""
+        begun()
         share = self._own_shares.setdefault(session_id, threading.Semaphore(self._share))
         return await OwnThread(share, self._own).run(call)
 
-    async def run(self, call: Callable[[], Any], session_id: UUID) -> Any:
-        """What the call returned or raised. Cancelled, it is left alone, and told to nobody."""
+    async def run(
+        self, call: Callable[[], Any], session_id: UUID, begun: Callable[[], None]
+    ) -> Any:
+        """What the call returned or raised. Cancelled, it is left alone, and told to nobody.
+
+        `begun()` is called when it has a place; without, it will never run.
+        """
         share = self._shares.setdefault(session_id, asyncio.Semaphore(self._share))
         await share.acquire()
         try:
@@ -69,6 +77,7 @@ class ToolThreads:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(deliver, result, error)
 
+        begun()
         try:
             threading.Thread(target=work, name="hermes-tool", daemon=True).start()
         except RuntimeError:

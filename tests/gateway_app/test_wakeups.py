@@ -1,5 +1,6 @@
 """A wake-up is small, however much there is to tell (case D3)."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 import msgpack
@@ -50,6 +51,21 @@ def test_it_tells_everything_in_small_pieces(settings: Any) -> None:
     }
     assert len(heard) == 4 * MANY + 1
     assert sender._messages() == []
+
+
+@pytest.mark.parametrize("strange", [{"seqs": 7}, {"stops": [["no id", 1]]}, {"listed": [None]}])
+def test_it_hears_on_after_news_that_it_cannot_read(
+    settings: Any, caplog: pytest.LogCaptureFixture, strange: dict[str, Any]
+) -> None:
+    """A process of another version may speak otherwise while a group is brought up to date."""
+    settings.CHANNEL_LAYERS = {"default": REDIS}
+    heard: list[str] = []
+    ears = Ears(*[lambda *_: None] * 5)
+    hearer = WakeUps(replace(ears, work=lambda: heard.append("work")), "hearer")
+    hearer._take({"from": "another", **strange})
+    assert "A wake-up could not be taken" in caplog.messages
+    hearer._take({"from": "another", "work": [True]})
+    assert heard == ["work"]
 
 
 @pytest.mark.parametrize("told", ["events", "work"])

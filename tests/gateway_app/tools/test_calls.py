@@ -54,6 +54,9 @@ async def test_it_gives_a_place_back_only_when_the_function_has_ended() -> None:
     await begun.wait()
     crowded = await call(calls, hurry, timeout_s=0.05)
     assert crowded.error
+    assert crowded.content == (
+        "It was not run: for 0.05 s other calls took every place. Try again later."
+    )
     gate.release()
     assert await call(calls, hurry) == Outcome("there", False, pytest.approx(0, abs=60_000))
 
