@@ -25,7 +25,11 @@ def _() -> None:
     leave_out("hermes_session_guard")
 
 
-@mutant("no row-revision guard", databases=("sqlite",))
+@mutant(
+    "no row-revision guard",
+    databases=("sqlite",),
+    proof="tests/sessions_app/test_clock.py::test_it_refuses_a_row_revision_from_outside",
+)
 def _() -> None:
     leave_out("hermes_message_guard")
 
