@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -125,11 +126,19 @@ class Served:
 class Tab:
     """A websocket of a running server, as a program or a page opens it."""
 
-    def __init__(self, served: Served, path: str = "/ws/v1/", **headers: str) -> None:
+    def __init__(
+        self,
+        served: Served,
+        path: str = "/ws/v1/",
+        *,
+        sock: socket.socket | None = None,
+        **headers: str,
+    ) -> None:
         self.connecting = connect(
             served.url.replace("http", "ws", 1) + path,
             subprotocols=[Subprotocol("hermes.v1")],
             additional_headers=headers,
+            sock=sock,
             proxy=None,
             max_size=None,
             open_timeout=PATIENCE_S,

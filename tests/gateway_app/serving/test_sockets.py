@@ -3,6 +3,7 @@
 import signal
 import socket
 from contextlib import suppress
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -75,8 +76,18 @@ def test_it_opens_a_conversation_that_is_larger_than_a_frame_may_be(site: Site) 
             assert len(text) > 2 * limit
 
 
+def narrow_socket(served: Served) -> socket.socket:
+    """One whose kernel keeps little for whoever does not read; by itself it keeps up to 32 MB."""
+    narrow = socket.socket()
+    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+    address = urlsplit(served.url)
+    narrow.connect((address.hostname, address.port))
+    return narrow
+
+
 def test_it_closes_a_client_that_asks_and_never_reads(served: Served, site: Site) -> None:
-    with Tab(served, Authorization=f"Bearer {site.token()}") as tab:
+    narrow = narrow_socket(served)
+    with Tab(served, sock=narrow, Authorization=f"Bearer {site.token()}") as tab:
         tab.ask("hello", protocol="hermes.v1")
         with suppress(ConnectionClosed):
             for _ in range(400):

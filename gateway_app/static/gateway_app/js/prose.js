@@ -115,11 +115,11 @@ function viewOf({ code, language, pieces, growing }) {
 /** The block as it comes to stand there: a long list or table by so many rows more at a time. */
 function partsOf(block) {
   const { pieces = [] } = block;
-  const parts = [];
+  const grown = [];
   for (let end = ROWS; end < pieces.length; end += ROWS) {
-    parts.push({ ...block, pieces: pieces.slice(0, end) });
+    grown.push({ ...block, pieces: pieces.slice(0, end) });
   }
-  return [...parts, block];
+  return [...grown, block];
 }
 
 function draw(block) {
