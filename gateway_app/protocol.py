@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from gateway_app import misfits
 from sessions_app.errors import Refusal
 from sessions_app.sentences import Sentence, quote, say
 
@@ -215,6 +216,8 @@ def parse(text: str) -> AnyCommand:
         raise FrameError(code, sentence, envelope.id)
     try:
         command = _commands.decode(raw)
+    except msgspec.ValidationError as exc:
+        raise FrameError("invalid_frame", misfits.of_body(exc), envelope.id) from exc
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
         sentence = quote(f"{envelope.type}: {exc}")
         raise FrameError("invalid_frame", sentence, envelope.id) from exc

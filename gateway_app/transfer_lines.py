@@ -7,10 +7,11 @@ from uuid import UUID
 
 import msgspec
 
+from gateway_app import misfits
 from gateway_app.errors import ImportRefused
 from sessions_app.fields import dump_json
 from sessions_app.models import BLOCK
-from sessions_app.sentences import quote, say
+from sessions_app.sentences import Sentence, quote, say
 
 _STORABLE: Final = r"^[^\x00\ud800-\udfff]*$"
 _LAST_POSITION: Final = 2**53
@@ -130,11 +131,19 @@ def read_line(file: IO[bytes], number: int, limit_bytes: int) -> AnyLine | None:
         if isinstance(line, MessageLine):
             line.parts = _checked_parts(line)
     except (ValueError, RecursionError, msgspec.ValidationError) as exc:
-        reason = say("it nests too deep.")
-        if not isinstance(exc, RecursionError):
-            reason = quote(str(exc))
-        raise ImportRefused(number, reason) from exc
+        raise ImportRefused(number, _reason(exc)) from exc
     return line
+
+
+def _reason(exc: Exception) -> Sentence:
+    match exc:
+        case RecursionError():
+            return say("it nests too deep.")
+        case json.JSONDecodeError() | UnicodeDecodeError():
+            return say("it is not JSON.")
+        case msgspec.ValidationError():
+            return misfits.of_body(exc)
+    return quote(str(exc))
 
 
 def _no_number(name: str) -> NoReturn:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from django.db.models import F
+from django.utils.translation import gettext, gettext_noop
 
 from gateway_app.host import host
 from gateway_app.models import AgentVersion
@@ -12,7 +13,7 @@ _EMBEDDED: Final = "local:"
 _VARIABLES: Final = (
     ("anthropic", "Anthropic", "ANTHROPIC_API_KEY"),
     ("openai", "OpenAI", "OPENAI_API_KEY"),
-    ("openai", "Your own server", "OPENAI_BASE_URL"),
+    ("openai", gettext_noop("Your own server"), "OPENAI_BASE_URL"),
 )
 
 
@@ -25,4 +26,4 @@ def embedded_answers() -> bool:
 
 def connectable() -> list[tuple[str, str]]:
     """(provider, the variable that connects it) of all that this version speaks to."""
-    return [(name, variable) for kind, name, variable in _VARIABLES if kind in KNOWN]
+    return [(gettext(name), variable) for kind, name, variable in _VARIABLES if kind in KNOWN]

@@ -82,6 +82,16 @@ async def test_it_answers_what_it_cannot_take_with_a_clear_error(
             assert (await answer(client, frame))["error"]["code"] == "invalid_frame", frame
 
 
+async def test_it_says_what_does_not_fit_in_a_sentence_for_every_language(
+    gateway: GatewayHost, owner: User
+) -> None:
+    frame = '{"type": "message.send", "id": "1", "clientMessageId": "a", "content": ""}'
+    async with SocketClient(owner) as client:
+        error = (await answer(client, frame))["error"]
+    assert error["message"] == "content must have a length of at least 1."
+    assert error["sentences"]
+
+
 FORGED: list[object] = [
     [10**30, SOMEBODY], ["soon", SOMEBODY], [1, "x"], [1], [1, 2], {"a": 1}, [None, SOMEBODY],
     ["2026-01-01T00:00:00", SOMEBODY], ["0001-01-01T00:00:00+23:00", SOMEBODY],

@@ -179,6 +179,20 @@ def test_it_names_the_line_and_imports_nothing(what: str, file: bytes, line: int
     assert not Session.objects.exists() and not Message.objects.exists()
 
 
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        (b"{", "it is not JSON."),
+        (b"\xff\xfe", "it is not JSON."),
+        (jsonl({"type": "session"}), "format is missing."),
+        (jsonl(HEAD | {"pinned": "x"}), "pinned must be true or false, not text."),
+    ],
+)
+def test_it_says_why_in_a_sentence(file: bytes, reason: str) -> None:
+    with pytest.raises(ImportRefused, match=f": {reason}$"):
+        imported(file, UserFactory())
+
+
 @pytest.mark.parametrize("value", ["1e999", "9" * 4000, "[" * 800 + "]" * 800, '{"\\u0000": 1}'])
 def test_it_keeps_of_a_part_only_what_it_has_checked(value: str) -> None:
     part = f'{{"x": {value}, "type": "text", "text": "Hi"}}'

@@ -151,3 +151,13 @@ def test_it_says_how_to_connect_a_model_only_where_the_embedded_one_answers(
         set_host(None)
     assert ("A small model is ready" in text) is told
     assert ("OPENAI_BASE_URL" in text) is told
+
+
+def test_it_names_a_server_of_ones_own_in_the_readers_language_and_languages_in_theirs(
+    client: Client, person: User
+) -> None:
+    client.force_login(person)
+    text = client.get("/", headers={"accept-language": "de"}).content.decode()
+    assert "Eigener Server" in text and "Your own server" not in text
+    assert '<option value="en" lang="en">English</option>' in text
+    assert '<option value="de" lang="de" selected>Deutsch</option>' in text

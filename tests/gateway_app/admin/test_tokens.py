@@ -38,6 +38,12 @@ def test_it_shows_the_text_of_a_new_token_once(ops_client, operator):
     assert text not in str(dict(ops_client.session))
 
 
+def test_the_page_of_a_new_token_is_named_in_its_path(ops_client):
+    german = {"accept-language": "de"}
+    html = ops_client.post(f"{LIST}add/", {"name": "laptop"}, headers=german).content.decode()
+    assert "&rsaquo; API-Token erstellt" in html
+
+
 def test_it_proposes_whoever_makes_the_token(root_client):
     form = root_client.get(f"{LIST}add/").context["adminform"].form
     assert form["user"].value() == int(root_client.session["_auth_user_id"])
