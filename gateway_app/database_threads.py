@@ -246,8 +246,11 @@ class DatabaseLanes:
 def _is_held() -> bool:
     """Whether the server still holds this thread's idle connection.
 
-    A server that ends a connection says so at once; whatever was said, it is asked then.
+    A server that ends a connection says so at once; whatever was said, it is asked then. A job
+    that lived with the loss, or called it by another name, left a connection without a socket.
     """
+    if db.connection().connection.closed:
+        return False
     poll = select.poll()
     poll.register(db.connection().connection.fileno(), select.POLLIN)
     return not poll.poll(0) or db.connection().is_usable()

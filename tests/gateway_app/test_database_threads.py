@@ -4,6 +4,7 @@ import asyncio
 import gc
 import threading
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 from django.db import DatabaseError, connection
@@ -99,3 +100,23 @@ async def test_it_goes_on_collecting_garbage_while_the_writer_waits_for_a_lock(
     finally:
         gc.enable()
     assert await lanes.read(JobLease.objects.count) == 1
+
+
+async def test_it_loses_no_job_after_one_that_lived_with_a_lost_connection() -> None:
+    """Nobody who awaits such a job hears of the loss, and the next job must not pay for it."""
+    if connection.vendor == "sqlite":
+        return  # its connections are in this process
+
+    def shrug() -> None:
+        with suppress(DatabaseError):
+            db.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    lanes = DatabaseLanes(readers=1, postgres=1)
+    lanes.start()
+    try:
+        for _ in range(2):
+            await lanes.write(shrug)
+            async with asyncio.timeout(30):
+                assert await lanes.read(JobLease.objects.count) == 0
+    finally:
+        await asyncio.to_thread(lanes.close)
