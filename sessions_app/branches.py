@@ -124,14 +124,17 @@ def _change_to(chosen: TreeRow, rows: Sequence[TreeRow]) -> BranchChange:
 
 def _rows_above(rows: Sequence[TreeRow]) -> dict[UUID, TreeRow | None]:
     """The row that each hangs on; None: the first one. A raw writer names none, or a wrong one:
-    such a row hangs on the one before it."""
+    such a row hangs on the one before it. What hung on a row that was deleted hangs together."""
     known = {row.id: row for row in rows}
     above: dict[UUID, TreeRow | None] = {}
+    instead: dict[UUID, TreeRow | None] = {}
     before: TreeRow | None = None
     for row in rows:
         parent = known.get(row.parent_id) if row.parent_id else None
         if parent is not None and parent.position < row.position:
             above[row.id] = parent
+        elif parent is None and row.parent_id:
+            above[row.id] = instead.setdefault(row.parent_id, before)
         else:
             first = row.parent_id is None and row.turn_id is not None
             above[row.id] = None if first else before

@@ -123,6 +123,24 @@ def test_it_leaves_what_stands_before_the_fork_though_a_row_between_is_hidden(
     assert transcript.shown() == ["U1", "U2", "A2"]
 
 
+def test_it_shows_one_branch_though_the_row_that_they_hang_on_was_deleted(
+    transcript: Transcript, turns: list[Turn]
+) -> None:
+    transcript.say("U1", turns[0])
+    transcript.say("A1", turns[0], on="U1")
+    transcript.say("U2", turns[1], on="A1")
+    transcript.say("A2", turns[1], on="U2")
+    transcript.fork("U2")
+    transcript.say("V2", turns[2], on="A1")
+    transcript.say("B2", turns[2], on="V2")
+    Message.objects.filter(pk=transcript.ids["A1"]).delete()
+    assert transcript.branches() == {"U2": ["U2", "V2"], "V2": ["U2", "V2"]}
+    transcript.select("U2")
+    assert transcript.shown() == ["U1", "U2", "A2"]
+    transcript.select("V2")
+    assert transcript.shown() == ["U1", "V2", "B2"]
+
+
 def test_it_shows_one_of_many_answers_and_the_newest_below_another_message(
     transcript: Transcript, turns: list[Turn]
 ) -> None:
