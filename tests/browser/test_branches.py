@@ -1,9 +1,12 @@
 """Versions of messages and answers: the chat shows which one it is, and switches."""
 
+from collections.abc import Callable
+
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, WebSocketRoute, expect
 
 from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import NewPage
 from tests.browser.served import Served
 from tests.browser.test_page import HELD_AT_THE_TOP, add_rows
 from tests.fake_model_server import FakeModelServer, Script
@@ -93,3 +96,52 @@ def test_it_keeps_its_place_where_the_other_version_is_far_up(
     assert abs(before["y"] - after["y"]) < 2
     switch.get_by_role("button", name="Next version").click()
     expect(chat.answers).to_have_text(["First.", "Third."])
+
+
+def test_it_shows_what_is_opened_and_said_while_older_rows_are_read_again(
+    new_page: NewPage, model: FakeModelServer, served: Served
+) -> None:
+    chat = new_page()
+    held: list[Callable[[], None]] = []
+    holding = False
+
+    def watch(page: WebSocketRoute) -> None:
+        server = page.connect_to_server()
+
+        def on_message(text: str | bytes) -> None:
+            if holding and "session.history" in str(text):
+                held.append(lambda: server.send(text))
+            else:
+                server.send(text)
+
+        page.on_message(on_message)
+
+    chat.page.route_web_socket("**/ws/v1/", watch)
+    chat.open()
+    for answer in ("Elsewhere.", "First.", "Second."):
+        model.script(Script(tokens=[answer]))
+    chat.ask("Another conversation")
+    chat.page.get_by_role("button", name="New chat").click()
+    expect(chat.bubbles).to_have_count(0)
+    chat.ask("This conversation")
+    session = chat.wait_opened().split("/")[2]
+    add_rows(served, session, [(number + 1, f"Older row {number}") for number in range(80)])
+    chat.page.get_by_role("button", name="Answer again").click()
+    expect(chat.answers).to_have_text(["Second."])
+    chat.page.wait_for_function(HELD_AT_THE_TOP)
+    expect(chat.bubbles).to_have_count(81)
+    holding = True
+    versions(chat, "answer").get_by_role("button", name="Previous version").click()
+    expect(chat.page.get_by_role("status").filter(has_text="Version 1 of 2")).to_have_count(1)
+    chat.sessions.filter(has_text="Another conversation").click()
+    expect(chat.answers).to_have_text(["Elsewhere."])
+    chat.sessions.filter(has_text="This conversation").click()
+    expect(chat.answers).to_have_text(["First."])
+    model.script(Script(tokens=["Third."]))
+    chat.send("Two")
+    expect(chat.bubbles.last).to_have_text("Two")
+    holding = False
+    for release in held:
+        release()
+    expect(chat.answers).to_have_text(["First.", "Third."])
+    expect(chat.bubbles).to_have_count(82)

@@ -138,21 +138,50 @@ test("it asks for a page of older rows once at a time", async () => {
   assert.equal(at.asked.length, 2);
 });
 
-test("it reads again what was in sight before the past changed, also after a loss", async () => {
+async function withOlderRows() {
   const at = await subscribed();
-  at.feeds.accept({ ...at.log.snapshot(), messages: [message("new", 9)], hasMore: true, before: "one" });
+  at.snapshot = (before) => ({ ...at.log.snapshot(), messages: [message("new", 9)], hasMore: true, before });
+  at.feeds.accept(at.snapshot("one"));
   at.feeds.loadOlder(SESSION);
-  await reply(at, { messages: [message("old", 1)], turns: [], before: "two", hasMore: true });
-  const again = { ...at.log.snapshot(), messages: [message("new", 9)], hasMore: true, before: "three" };
-  at.feeds.accept(again);
+  await reply(at, { messages: [message("old", 5)], turns: [], before: "two", hasMore: true });
+  return at;
+}
+
+const rows = (at) => state(at).messages.map((row) => `${row.id} ${row.state}`);
+
+test("it reads again what was in sight before the past changed", async () => {
+  const at = await withOlderRows();
+  at.feeds.accept(at.snapshot("three"));
   assert.equal(at.asked.at(-1).body.before, "three");
-  await refuse(at, new ConnectionLost());
-  assert.deepEqual(state(at).messages.map((row) => row.id), ["old", "new"]);
-  at.feeds.resume();
-  await reply(at, { mode: "replay", from: at.log.seq });
+  assert.ok(at.feeds.isReading(SESSION));
+  await reply(at, { messages: [message("old", 5, { state: "branched" })], turns: [], hasMore: false });
+  assert.deepEqual(rows(at), ["old branched", "new active"]);
+  assert.ok(!at.feeds.isReading(SESSION));
+});
+
+test("it reads again after a page that was on its way when the past changed", async () => {
+  const at = await withOlderRows();
+  at.feeds.loadOlder(SESSION);
+  at.feeds.accept(at.snapshot("three"));
+  assert.ok(at.feeds.isReading(SESSION));
+  await reply(at, { messages: [message("oldest", 1)], turns: [], hasMore: false });
   assert.equal(at.asked.at(-1).body.before, "three");
-  await reply(at, { messages: [message("old", 1, { state: "branched" })], turns: [], hasMore: false });
-  assert.equal(state(at).messages[0].state, "branched");
+  await reply(at, { messages: [message("old", 5, { state: "branched" })], turns: [], hasMore: false });
+  assert.deepEqual(rows(at), ["old branched", "new active"]);
+});
+
+test("it lets go of rows of another time that it cannot read again", async () => {
+  for (const trouble of [new ConnectionLost(), new CommandError({ code: "internal", message: "x" })]) {
+    const at = await withOlderRows();
+    at.feeds.accept(at.snapshot("three"));
+    await refuse(at, trouble);
+    assert.deepEqual(rows(at), ["new active"]);
+    assert.ok(!at.feeds.isReading(SESSION));
+    at.feeds.loadOlder(SESSION);
+    assert.equal(at.asked.at(-1).body.before, "three");
+    await reply(at, { messages: [message("old", 5)], turns: [], hasMore: false });
+    assert.deepEqual(rows(at), ["old active", "new active"]);
+  }
 });
 
 test("it lets the longest unopened idle session go, never the open or a running one", async () => {

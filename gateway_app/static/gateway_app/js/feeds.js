@@ -8,6 +8,7 @@ import {
   applySnapshot,
   emptySession,
   isBehind,
+  withoutBehind,
 } from "./store.js";
 
 const KEPT = 8;
@@ -17,7 +18,7 @@ export class Feeds {
   #options;
   #states = new Map();
   #syncing = new Set();
-  #loading = new Set();
+  #loading = new Map();
   #behind = new Set();
   #current = null;
 
@@ -80,12 +81,17 @@ export class Feeds {
   async loadOlder(sessionId) {
     const state = this.#states.get(sessionId);
     if (!state?.hasMore || this.#loading.has(sessionId)) return false;
-    this.#loading.add(sessionId);
+    const coming = this.#readOlder(sessionId, state.cursor);
+    this.#loading.set(sessionId, coming);
+    return coming;
+  }
+
+  async #readOlder(sessionId, cursor) {
     try {
-      const asked = command.history(sessionId, state.cursor);
+      const asked = command.history(sessionId, cursor);
       const result = await this.#options.connection.request(asked);
       const now = this.#states.get(sessionId);
-      if (now?.cursor === state.cursor) this.#put(applyHistory(now, result));
+      if (now?.cursor === cursor) this.#put(applyHistory(now, result));
       return true;
     } catch {
       return false; // The connection says what is wrong.
@@ -99,13 +105,15 @@ export class Feeds {
     return this.#behind.has(sessionId);
   }
 
-  /** What was in sight before a new reading is read again, page by page. */
+  /** What was in sight before a new reading is read again, page by page; let go if it does not come. */
   async #readBehind(sessionId) {
     if (this.#behind.has(sessionId) || !this.#isBehind(sessionId)) return;
     this.#behind.add(sessionId);
+    if (this.#loading.has(sessionId)) await this.#loading.get(sessionId);
     while (this.#isBehind(sessionId) && (await this.loadOlder(sessionId)));
     this.#behind.delete(sessionId);
-    this.#options.onChange(sessionId);
+    const state = this.#states.get(sessionId);
+    if (state !== undefined) this.#put(withoutBehind(state));
   }
 
   #isBehind(sessionId) {
@@ -131,7 +139,6 @@ export class Feeds {
     try {
       await connection.request(command.subscribe(sessionId, state.seq ?? undefined));
       this.#syncing.delete(sessionId);
-      this.#readBehind(sessionId);
     } catch (error) {
       this.#syncing.delete(sessionId);
       if (!(error instanceof CommandError)) return;

@@ -189,7 +189,8 @@ export class Screen {
     const switched = this.#shown !== current;
     this.#views.head.show(this.#headOf(state));
     this.#drawList(sessionId);
-    if (!feeds.isReading(sessionId)) this.#drawThread(state, items);
+    const drawn = switched || this.#followNext || !feeds.isReading(sessionId);
+    if (drawn) this.#drawThread(state, items);
     this.#shown = current;
     this.#views.dock.show(state, this.#agentName(state), queued);
     this.#drawConnection();

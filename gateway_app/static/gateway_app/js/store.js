@@ -92,6 +92,12 @@ export function isBehind(state) {
   return (state.messages[0]?.position ?? 0) < state.readFrom;
 }
 
+/** Without the rows of an earlier reading: they may be of another branch, or gone. */
+export function withoutBehind(state) {
+  const messages = state.messages.filter((message) => message.position >= state.readFrom);
+  return { ...state, messages, readFrom: 0 };
+}
+
 export function applyQueue(state, queue) {
   return { ...state, queue };
 }
