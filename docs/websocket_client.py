@@ -5,6 +5,7 @@ import json
 import os
 import random
 import sys
+from contextlib import suppress
 
 import websockets
 
@@ -50,7 +51,8 @@ class Asking:
         elif frame.get("seq", 0) > self.seq:
             self.seq, events = frame["seq"], [frame["event"]]
             acks = {frame["sessionId"]: self.seq}
-            await self.socket.send(json.dumps({"type": "ack", "acks": acks}))
+            with suppress(websockets.ConnectionClosed):  # what came before the close is still read
+                await self.socket.send(json.dumps({"type": "ack", "acks": acks}))
         for event in events:
             if event["type"] == "TEXT_MESSAGE_CONTENT":
                 print(event["delta"], end="", flush=True)

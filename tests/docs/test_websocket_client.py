@@ -1,6 +1,7 @@
 """The example client of docs/websocket.md, run as a person would run it."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+import websockets
 
 from tests.chaos.place import free_port
 from tests.docs.reading import ROOT, document
@@ -59,6 +61,33 @@ async def test_it_streams_an_answer(site: Site, model: FakeModelServer) -> None:
     async with asking(site.token(), "What is a gateway?", port_of(served)) as client:
         assert await end_of(client) == ("Hello, world!\n", "", 0)
     assert model.requests[0].messages[-1] == {"role": "user", "content": "What is a gateway?"}
+
+
+async def test_it_reads_what_came_before_the_socket_closed() -> None:
+    """A server that drains sends the end of the answer and closes: no ack reaches it any more."""
+    tries = 0
+
+    async def answer_and_leave(server: websockets.ServerConnection) -> None:
+        nonlocal tries
+        tries += 1
+        for result in ({}, {"sessionId": "s"}, {}):
+            told = json.loads(await server.recv())
+            again = {"ok": False, "error": {"message": "It came again."}}
+            reply = {"ok": True, "result": result} if tries == 1 else again
+            await server.send(json.dumps({"re": told["id"]} | reply))
+        delta = {"type": "TEXT_MESSAGE_CONTENT", "delta": "x"}
+        for seq in range(1, 101):
+            event = delta if seq < 100 else {"type": "RUN_FINISHED"}
+            await server.send(json.dumps({"sessionId": "s", "seq": seq, "event": event}))
+        await server.close(4012)
+
+    async with websockets.serve(
+        answer_and_leave, "127.0.0.1", 0, subprotocols=[websockets.Subprotocol("hermes.v1")]
+    ) as server:
+        [listening] = server.sockets
+        async with asking("hms_x", "Hello?", listening.getsockname()[1]) as client:
+            assert await end_of(client) == ("x" * 99 + "\n", "", 0)
+    assert tries == 1
 
 
 @pytest.mark.parametrize(
@@ -177,4 +206,4 @@ async def test_it_shows_how_things_stand_when_the_log_is_gone(
 def test_it_is_in_the_page_as_it_is() -> None:
     source = document(CLIENT)
     assert f"```python\n{source}```" in document("docs/websocket.md")
-    assert len(source.splitlines()) <= 66
+    assert len(source.splitlines()) <= 68

@@ -47,6 +47,26 @@ async def test_it_drains_and_leaves_the_rest_to_another_process(
     await other.aclose()
 
 
+async def test_an_answer_that_ends_in_the_grace_is_seen_to_its_end(
+    gateway: GatewayHost, model: FakeModelServer, owner: User
+) -> None:
+    client = SocketClient(owner)
+    await client.open()
+    await client.ok("hello", protocol="hermes.v1")
+    gate, sent = await held(client, model)
+    drain = asyncio.create_task(gateway.drain(grace_s=60))
+    await client.until(lambda: any(f.get("type") == "draining" for f in client.frames))
+    gate.release()
+    await drain
+    assert client.closed == 4012
+    await client.leave()
+    assert await in_database(states_of, sent["sessionId"]) == ["completed"]
+    ends = [
+        one for one in client.events(sent["sessionId"]) if one["event"]["type"] == "RUN_FINISHED"
+    ]
+    assert len(ends) == 1
+
+
 async def test_it_refuses_sends_while_draining(
     gateway: GatewayHost, model: FakeModelServer, owner: User
 ) -> None:
