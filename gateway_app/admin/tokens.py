@@ -65,6 +65,7 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
     autocomplete_fields = ("user",)
     ordering = ("-created_at", "-pk")
     show_full_result_count = False
+    empty_value_display = cells.NOTHING
     actions = ("revoke",)
 
     def get_fieldsets(self, request: HttpRequest, obj: ApiToken | None = None) -> Any:

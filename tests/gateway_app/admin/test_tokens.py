@@ -44,6 +44,11 @@ def test_the_page_of_a_new_token_is_named_in_its_path(ops_client):
     assert "&rsaquo; API-Token erstellt" in html
 
 
+def test_a_token_without_a_name_has_the_dash_of_all_that_is_empty(root_client):
+    ApiTokenFactory(name="")
+    assert '<td class="field-name">–</td>' in root_client.get(LIST).content.decode()
+
+
 def test_it_proposes_whoever_makes_the_token(root_client):
     form = root_client.get(f"{LIST}add/").context["adminform"].form
     assert form["user"].value() == int(root_client.session["_auth_user_id"])
