@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ _THREADS_S: Final = 5.0
 """Python waits for threads for ever, and a tool of a foreign app may hang in one."""
 _CLOSING_S: Final = 15.0
 """What is closed at the end waits for others: the database, Redis, a provider."""
+_AGAIN_S: Final = 0.01
+"""What was told in vain is told again after it: the finalizer that swallowed it is over by then."""
 
 
 class _Told(SystemExit):
@@ -38,13 +41,28 @@ def ending_when_told(tell: Callable[[str], None], sentence: str) -> Iterator[Non
         _leave_within(_CLOSING_S, 0)
         raise _Told(0)
 
+    def hear_again(*_: object) -> None:
+        raise _Told(0)
+
+    # Python ignores what is raised in a finalizer, and calls this hook
+    def ignore(ignored: "sys.UnraisableHookArgs") -> None:
+        if isinstance(ignored.exc_value, _Told):
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+        else:
+            others(ignored)
+
+    others, sys.unraisablehook = sys.unraisablehook, ignore
     before = {number: signal.signal(number, hear) for number in _SIGNALS}
+    alarm = signal.signal(signal.SIGALRM, hear_again)
     try:
         yield
     except _Told:
         tell(sentence)
         raise SystemExit(0) from None
     finally:
+        sys.unraisablehook = others
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, alarm)
         for number, listener in before.items():
             if signal.getsignal(number) is hear:
                 signal.signal(number, listener)

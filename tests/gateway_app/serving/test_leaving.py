@@ -79,6 +79,38 @@ def test_it_ends_though_something_hangs(site: Site, hangs: str, waits_for: str) 
     assert "did not end by itself" in "\n".join(worker.said)
 
 
+FINALIZING = """
+import signal
+import django
+django.setup()
+from gateway_app.serving import leaving
+
+def tell(line):
+    print(line, flush=True)
+
+class Kept:
+    def __del__(self):
+        tell("Letting go.")
+        signal.pause()
+
+leaving._CLOSING_S = 5
+with leaving.ending_when_told(tell, "Stopped."):
+    kept = Kept()
+    del kept
+    while True:
+        signal.pause()
+"""
+
+
+def test_it_hears_a_signal_that_comes_while_something_is_let_go_of(site: Site) -> None:
+    worker = Served(site.data_dir, "-c", FINALIZING, DJANGO_SETTINGS_MODULE="tests.configured")
+    with closing(worker):
+        worker.read_until("Letting go.")
+        assert worker.end() == 0
+    assert worker.said[-1] == "Stopped."
+    assert "ignored" not in "\n".join(worker.said)
+
+
 def listens(served: Served) -> bool:
     """Whether the process catches SIGTERM: it does as soon as its command runs."""
     status = Path(f"/proc/{served.process.pid}/status").read_text()
