@@ -11,6 +11,7 @@ from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import render
 from django.utils import translation
+from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext
 
 from gateway_app.api.errors import error_response, response_of_status
@@ -67,8 +68,11 @@ class ApiErrorsMiddleware:
         response = self.get_response(request)
         refused = response.status_code >= 400 and request.path.startswith("/api/")
         if refused and response.headers.get("Content-Type") != "application/json":
-            with translation.override(translation.get_language_from_request(request)):
+            language = translation.get_language_from_request(request)
+            with translation.override(language):
                 answer = response_of_status(response.status_code)
+            answer.headers["Content-Language"] = language
+            patch_vary_headers(answer, ["Accept-Language", "Cookie"])
             if "Allow" in response.headers:
                 answer.headers["Allow"] = response.headers["Allow"]
             return answer

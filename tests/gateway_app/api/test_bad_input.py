@@ -167,6 +167,13 @@ def test_it_answers_a_foreign_host_in_json() -> None:
     assert answer.json()["error"]["code"] == "invalid_frame"
 
 
+@pytest.mark.parametrize("path", ["/me", "/nothing"])
+def test_it_tells_a_cache_that_another_may_be_answered_in_another_language(path: str) -> None:
+    answer = Client().get(f"/api/v1{path}", headers={"Accept-Language": "de"})
+    assert answer.headers["Content-Language"] == "de"
+    assert "Accept-Language" in answer.headers["Vary"]
+
+
 async def test_it_refuses_in_english_unless_another_language_is_asked_for(
     gateway: GatewayHost, owner: User
 ) -> None:
