@@ -9,10 +9,12 @@ It sleeps on the thread that called. That is never an event loop's: Django refus
 """
 
 import logging
+import os
 import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Final, Self, TypeVar
 
 from django.db.backends.sqlite3 import base
@@ -90,6 +92,15 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def get_connection_params(self) -> dict[str, Any]:
         return {**super().get_connection_params(), "factory": PatientConnection}
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> PatientConnection:
+        """As Django's; a new file is its owner's alone, and so are the files that SQLite adds."""
+        name = str(conn_params["database"])
+        if not name.startswith((":memory:", "file:")):
+            with suppress(OSError):  # it is there; or it cannot be, which SQLite says better
+                os.close(os.open(name, os.O_CREAT | os.O_EXCL, 0o600))
+        made: PatientConnection = super().get_new_connection(conn_params)
+        return made
 
     def create_cursor(self, name: str | None = None) -> PatientCursor:
         cursor: PatientCursor = self.connection.cursor(factory=PatientCursor)

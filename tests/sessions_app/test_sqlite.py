@@ -1,6 +1,7 @@
 """The database backend for SQLite: it waits for locks, and nobody waits for its waiting."""
 
 import gc
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -144,6 +145,18 @@ def test_it_waits_to_open_a_file_that_another_program_has_for_itself(
         assert begun.wait(60)
         release()
         assert end.result(60) == []
+
+
+def test_it_makes_files_that_are_their_owners_alone(tmp_path: Path, django_db_blocker: Any) -> None:
+    """Conversations, sessions and password hashes are in them; the umask lets others read."""
+    made, before = handler_of(tmp_path / "new.sqlite3"), os.umask(0o022)
+    try:
+        with django_db_blocker.unblock(), closing(made["default"]) as connection:
+            connection.cursor().execute("CREATE TABLE note (word TEXT)")
+            modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == dict.fromkeys(("new.sqlite3", "new.sqlite3-wal", "new.sqlite3-shm"), 0o600)
 
 
 def test_it_gives_up_after_its_timeout_as_sqlite_does(file: Path) -> None:

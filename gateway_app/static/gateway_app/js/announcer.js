@@ -50,6 +50,8 @@ export class Announcer {
 
   tell(words) {
     if (words?.polite) this.#status.textContent = words.polite;
-    if (words?.alert) this.#alert.textContent = words.alert;
+    if (!words?.alert) return;
+    this.#status.textContent = ""; // what was begun is over
+    this.#alert.textContent = words.alert;
   }
 }
