@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from aiohttp import web
 
+from gateway_app.addresses import http_url
 from gateway_app.local_model.chatml import ChatML
 from gateway_app.local_model.engine import EngineClient, RunningEngine, start_engine
 from gateway_app.local_model.server import ModelServer
@@ -23,7 +24,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def url_of(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return http_url(host, port)
 
 
 def run(listener: socket.socket) -> NoReturn:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from gateway_app.addresses import http_url
 from gateway_app.config import gateway_config
 from gateway_app.host import GatewayHost, set_host
 from gateway_app.serving.server import Server
@@ -22,8 +23,7 @@ def run_turns_beside_port(address: str, port: int, tell: Callable[[str], None]) 
     set_host(GatewayHost(config))
 
     def announce(bound: int) -> None:
-        name = f"[{address}]" if ":" in address else address
-        tell(f"Health and metrics: http://{name}:{bound}")
+        tell(f"Health and metrics: {http_url(address, bound)}")
         tell("Turns run here.")
 
     server = Server(

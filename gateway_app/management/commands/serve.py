@@ -13,6 +13,7 @@ from django.db import DatabaseError, connection, connections
 from django.http.request import split_domain_port, validate_host
 from django.utils.module_loading import import_string
 
+from gateway_app.addresses import http_url
 from gateway_app.config import gateway_config
 from gateway_app.credentials import create_login_link
 from gateway_app.providers.registry import Providers
@@ -161,5 +162,4 @@ def _base_url(address: str, port: int) -> str:
     """Where people reach this server: HERMES_PUBLIC_URL, or the address that is bound."""
     if public_url := settings.ENVIRONMENT.public_url:
         return str(public_url).rstrip("/")
-    name = "localhost" if address in {"0.0.0.0", "::"} else address
-    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+    return http_url("localhost" if address in {"0.0.0.0", "::"} else address, port)
