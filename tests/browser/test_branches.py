@@ -7,8 +7,8 @@ from playwright.sync_api import Locator, WebSocketRoute, expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import NewPage
+from tests.browser.older import HELD_AT_THE_TOP, add_rows
 from tests.browser.served import Served
-from tests.browser.test_page import HELD_AT_THE_TOP, add_rows
 from tests.fake_model_server import FakeModelServer, Script
 
 pytestmark = pytest.mark.browser
